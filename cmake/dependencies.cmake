@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Third-party libraries, all from the distribution, and the module that uses each. Imported
+# targets are system includes, so our warnings do not apply to their headers.
+find_package(Threads REQUIRED)
+find_package(fmt 9 REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(absl REQUIRED)
+find_package(simdjson REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(zstd REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(Boost 1.74 REQUIRED)
+find_package(CLI11 2.1 REQUIRED)
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+
+# Libraries by module, visible to the modules to its right. xxhash is used inline, header only.
+set(DYNO_LIBS_base fmt::fmt nlohmann_json::nlohmann_json absl::flat_hash_map)
+set(DYNO_LIBS_config yaml-cpp)
+set(DYNO_LIBS_workload simdjson::simdjson ZLIB::ZLIB zstd::libzstd_shared)
+set(DYNO_LIBS_kv Boost::headers)
+set(DYNO_LIBS_search Threads::Threads)
+set(DYNO_LIBS_live Threads::Threads)
+set(DYNO_LIBS_cli CLI11::CLI11)
+
+macro(dyno_find_test_libraries)
+  find_package(GTest 1.12 REQUIRED)
+  find_package(rapidcheck REQUIRED)
+  include(GoogleTest)
+endmacro()

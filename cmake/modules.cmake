@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Turns folders into targets: src/<module> into dynosim_<module> and <module>_test, src/cli/main.cc
+# into the program, tests/ into dynosim_tests, bench/ and fuzz/ into one program per file.
+
+# Adds a GoogleTest program whose tests run from the source directory and carry the label.
+function(dyno_add_test_program name label)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE GTest::gtest_main rapidcheck_gtest)
+  target_compile_definitions(${name} PRIVATE DYNO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  gtest_discover_tests(${name}
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS ${label} TIMEOUT 300)
+endfunction()
+
+# Adds every module whose folder exists; each links the ones before it. Sets DYNO_TARGETS.
+function(dyno_add_modules)
+  foreach(module IN LISTS DYNO_MODULES)
+    if(NOT module IN_LIST ARGN)
+      message(FATAL_ERROR "DYNO_MODULES: '${module}' is not one of: ${ARGN}")
+    endif()
+  endforeach()
+  # Watched, so that a new folder is noticed by the next build.
+  file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/src/*)
+  set(leftward "")
+  foreach(module IN LISTS ARGN)
+    set(folder ${PROJECT_SOURCE_DIR}/src/${module})
+    if(NOT folder IN_LIST folders OR (DYNO_MODULES AND NOT module IN_LIST DYNO_MODULES))
+      continue()
+    endif()
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cc)
+    set(tests ${sources})
+    list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+    list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+    list(FILTER sources EXCLUDE REGEX "/cli/main\\.cc$")
+
+    set(target dynosim_${module})
+    if(sources)
+      add_library(${target} STATIC ${sources})
+      set(visibility PUBLIC)
+    else()
+      add_library(${target} INTERFACE)
+      set(visibility INTERFACE)
+    endif()
+    target_include_directories(${target} ${visibility} ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(${target} ${visibility} ${leftward} ${DYNO_LIBS_${module}})
+    # The nearest module first: the linker resolves archives from left to right.
+    list(PREPEND leftward ${target})
+
+    if(DYNO_TESTS AND tests)
+      dyno_add_test_program(${module}_test ${module} ${tests})
+      target_link_libraries(${module}_test PRIVATE ${target})
+    endif()
+  endforeach()
+  set(DYNO_TARGETS ${leftward} PARENT_SCOPE)
+endfunction()
+
+# The program: src/cli/main.cc and everything it needs.
+function(dyno_add_program)
+  file(GLOB main CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/main.cc)
+  if(TARGET dynosim_cli AND main)
+    add_executable(dynosim ${main})
+    target_link_libraries(dynosim PRIVATE dynosim_cli)
+  endif()
+endfunction()
+
+# Tests that cross modules or run the program itself (its path is in DYNO_PROGRAM).
+function(dyno_add_whole_program_tests)
+  file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
+  if(NOT tests OR NOT TARGET dynosim)
+    return()
+  endif()
+  dyno_add_test_program(dynosim_tests whole ${tests})
+  target_link_libraries(dynosim_tests PRIVATE ${DYNO_TARGETS})
+  target_compile_definitions(dynosim_tests PRIVATE DYNO_PROGRAM="$<TARGET_FILE:dynosim>")
+  add_dependencies(dynosim_tests dynosim)
+endfunction()
+
+function(dyno_add_benchmarks)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cc)
+  find_package(benchmark REQUIRED)
+  foreach(file IN LISTS files)
+    get_filename_component(name ${file} NAME_WE)
+    add_executable(${name} ${file})
+    target_link_libraries(${name} PRIVATE ${DYNO_TARGETS} benchmark::benchmark_main)
+  endforeach()
+endfunction()
+
+function(dyno_add_fuzzers)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fuzz/*.cc)
+  foreach(file IN LISTS files)
+    get_filename_component(name ${file} NAME_WE)
+    add_executable(${name} ${file})
+    target_link_libraries(${name} PRIVATE ${DYNO_TARGETS})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  endforeach()
+endfunction()
