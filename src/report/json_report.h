@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report file of a run: the flat summary, per_request when captured, telemetry when sampled,
+// coverage, and the configuration that reproduces the run. Keys are sorted, indented by two, with
+// two exceptions: `runtime` is the last member of the file and `rejection_reason` the last of a row.
+// Two runs of one input differ in `runtime` and in its three fields under their summary names only.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "report/per_request.h"
+#include "report/summary.h"
+#include "scenario/scenario.h"
+#include "sim/outcome.h"
+
+namespace dynosim::report {
+
+// What a report is made of; everything is borrowed for the call.
+struct ReportParts {
+  const Summary& summary;
+  const sim::Outcome& outcome;
+  const scenario::Scenario& scenario;
+  const SessionNames& session_names;
+  // The timing_model object of the engine configuration as the user gave it (or its default);
+  // a TimingModel cannot be turned back into it.
+  const Json& timing_model;
+};
+
+// Writes the report. The file appears whole or not at all; parent directories are made.
+Result<void> WriteJsonReport(const std::string& path, const ReportParts& parts);
+
+}  // namespace dynosim::report

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The summary of one run: totals, rates, goodput and latency distributions (chapter 50, 2, 3, 5).
+// Derived from an Outcome alone; only the fields of RunTimes differ between two runs of one input.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "report/quantiles.h"
+#include "scenario/scenario.h"
+#include "sim/outcome.h"
+
+namespace dynosim::report {
+
+// Real time, measured by the caller: construction and execution of the run.
+struct RunTimes {
+  double wall_time_ms = 0.0;
+};
+
+struct GoodputSummary {
+  std::uint64_t completed_requests = 0;
+  double request_throughput_rps = 0.0;
+  double output_throughput_tok_s = 0.0;
+};
+
+struct Summary {
+  std::uint64_t committed_prefill_tokens = 0;
+  std::uint64_t num_requests = 0;        // arrived
+  std::uint64_t completed_requests = 0;  // admitted and completed; all totals below are over these
+  std::uint64_t rejected_requests = 0;   // rejected or failed
+  std::uint64_t total_input_tokens = 0;
+  std::uint64_t total_output_tokens = 0;
+  double duration_ms = 0.0;
+  double wall_time_ms = 0.0;
+  double request_throughput_rps = 0.0;
+  double input_throughput_tok_s = 0.0;
+  double output_throughput_tok_s = 0.0;
+  double total_throughput_tok_s = 0.0;
+  double prefill_worker_seconds = 0.0;
+  double decode_worker_seconds = 0.0;
+  std::uint64_t prefill_gpus_per_worker = 0;
+  std::uint64_t decode_gpus_per_worker = 0;
+  double gpu_hours = 0.0;
+  std::optional<GoodputSummary> goodput;  // only with latency bounds
+  std::uint64_t processed_tokens = 0;
+  double processed_tokens_per_s = 0.0;         // of real time
+  double processed_output_tokens_per_s = 0.0;  // of real time
+  double prefix_cache_reused_ratio = 0.0;
+  double first_admission_prefix_cache_reused_ratio = 0.0;
+  std::uint64_t readmission_reused_tokens = 0;
+  Distribution ttft_ms;
+  Distribution ttst_ms;
+  Distribution tpot_ms;
+  Distribution e2e_latency_ms;
+  GapStatistics gaps;
+  std::string first_rejection_reason;  // for the table; not a key of the report
+};
+
+Summary Summarize(const sim::Outcome& outcome, const scenario::Scenario& scenario,
+                  const RunTimes& times);
+
+// The summary keys in the order of chapter 50, section 3; `runtime` (the wall-clock fields again)
+// is the last member.
+Json SummaryJson(const Summary& summary);
+
+}  // namespace dynosim::report
