@@ -1,34 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-// Milliseconds and nanoseconds. Virtual time is a double in milliseconds; a timing model's answer is
-// first made a whole number of nanoseconds. These are the only conversions between the two.
+// The only conversions between times in double seconds or milliseconds and whole nanoseconds.
+// Seconds become nanoseconds by rounding the exact value to the nearest integer, ties to even.
+// Nanoseconds become seconds as (whole seconds) + (rest / 1e9), and milliseconds as that times
+// 1000; dividing by 1e6 instead would give other bits in a quarter of all values.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
-
-#include "base/numeric.h"
+#include <limits>
 
 namespace dynosim {
 
-// Nearest whole nanosecond as a double, ties to even; exact for |ms| below 4 million seconds, where a
-// nanosecond count passes 2^52 and is whole anyway.
-inline double NanosOfMillis(double ms) {
-  const double nanos = ms * 1e6;
-  // Adding and subtracting 1.5 * 2^52 rounds to a whole number in the default rounding mode without a
-  // call to the math library.
-  constexpr double kRound = 0x1.8p52;
-  if (!(std::fabs(nanos) < 0x1p51)) {
-    return nanos;
+// Answer of NanosFromSeconds for negative, non-finite and too large values (2^62 ns and more).
+inline constexpr std::uint64_t kNoNanos = std::numeric_limits<std::uint64_t>::max();
+
+// Adding and subtracting this rounds a double of magnitude below 2^51 to the nearest integer, ties
+// to even.
+inline constexpr double kRoundingBias = 0x1.8p52;
+
+inline std::uint64_t NanosFromSeconds(double seconds) {
+  constexpr double kPerSecond = 1e9;
+  const double product = seconds * kPerSecond;  // rounded; fma(seconds, 1e9, -product) is the rest
+  if (!(product >= 0.0 && product < 0x1p62)) {
+    return kNoNanos;
   }
-  return (nanos + kRound) - kRound;
+  if (product >= 0x1p51) {
+    const double whole = std::floor(product);
+    const double rest = (product - whole) + std::fma(seconds, kPerSecond, -product);
+    const auto step = static_cast<std::int64_t>(std::floor(rest + 0.5));
+    const bool tie = rest + 0.5 == static_cast<double>(step);
+    const auto nanos = static_cast<std::uint64_t>(static_cast<std::int64_t>(whole) + step);
+    return tie && (nanos & 1) != 0 ? nanos - 1 : nanos;
+  }
+  double nearest = (product + kRoundingBias) - kRoundingBias;
+  // Only when the rounded product sits on a tie can the exact product be on another side of it.
+  const double off = product - nearest;
+  if (off == 0.5 || off == -0.5) {
+    const double rest = std::fma(seconds, kPerSecond, -product);
+    if (off > 0.0 && rest > 0.0) {
+      nearest += 1.0;
+    } else if (off < 0.0 && rest < 0.0) {
+      nearest -= 1.0;
+    }
+  }
+  return static_cast<std::uint64_t>(nearest);
 }
 
-// Milliseconds of a whole number of nanoseconds: through seconds, which differs from nanos / 1e6 in a
-// quarter of all values.
-inline double MillisOfNanos(double nanos) { return (nanos / 1e9) * 1000.0; }
-
-inline std::int64_t WholeNanosOfMillis(double ms) {
-  return SaturatingCast<std::int64_t>(NanosOfMillis(ms));
+inline double SecondsFromNanos(std::uint64_t nanos) {
+  constexpr std::uint64_t kPerSecond = 1'000'000'000;
+  return static_cast<double>(nanos / kPerSecond) + static_cast<double>(nanos % kPerSecond) / 1e9;
 }
+
+inline double MillisFromNanos(std::uint64_t nanos) { return SecondsFromNanos(nanos) * 1000.0; }
+inline std::uint64_t NanosFromMillis(double millis) { return NanosFromSeconds(millis / 1000.0); }
 
 }  // namespace dynosim
