@@ -15,9 +15,9 @@ find_package(CLI11 2.1 REQUIRED)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 
 # Libraries by module, visible to the modules to its right. xxhash is used inline, header only.
-set(DYNO_LIBS_base fmt::fmt nlohmann_json::nlohmann_json absl::flat_hash_map)
+set(DYNO_LIBS_base fmt::fmt nlohmann_json::nlohmann_json absl::flat_hash_map ZLIB::ZLIB zstd::libzstd_shared)
 set(DYNO_LIBS_config yaml-cpp)
-set(DYNO_LIBS_workload simdjson::simdjson ZLIB::ZLIB zstd::libzstd_shared)
+set(DYNO_LIBS_workload simdjson::simdjson)
 set(DYNO_LIBS_kv Boost::headers)
 set(DYNO_LIBS_search Threads::Threads)
 set(DYNO_LIBS_live Threads::Threads)

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "base/file_descriptor.h"
+#include "base/mapped_file.h"
+#include "base/numeric.h"
+#include "base/result.h"
+
+namespace dynosim {
+
+// Memory that grows by doubling as bytes really arrive, up to a limit. Sizes that a packed file
+// declares are never trusted.
+class GrowingBuffer {
+ public:
+  explicit GrowingBuffer(std::uint64_t limit) : limit_(limit) {}
+
+  char* tail() { return buffer_.get() + size_; }
+  std::size_t room() const { return capacity_ - size_; }
+  void Added(std::size_t bytes) { size_ += bytes; }
+
+  // Makes room for at least one byte; false when the limit is reached or memory is exhausted.
+  bool Grow() {
+    constexpr std::size_t kFirst = 1 << 16;
+    const std::uint64_t next = std::min<std::uint64_t>(
+        limit_, std::max<std::uint64_t>(kFirst, std::uint64_t{capacity_} * 2));
+    return next > size_ && Resize(static_cast<std::size_t>(next));
+  }
+
+  // Gives back what was not used and hands over the text with its padding.
+  bool Finish(TextFile& file) {
+    if (!Resize(size_)) {
+      return false;
+    }
+    std::memset(buffer_.get() + size_, 0, TextFile::kPadding);
+    file.text_ = {buffer_.get(), size_};
+    file.buffer_ = std::move(buffer_);
+    return true;
+  }
+
+ private:
+  bool Resize(std::size_t capacity) {
+    char* const moved =
+        static_cast<char*>(std::realloc(buffer_.get(), capacity + TextFile::kPadding));
+    if (moved == nullptr) {
+      return false;
+    }
+    static_cast<void>(buffer_.release());
+    buffer_.reset(moved);
+    capacity_ = capacity;
+    return true;
+  }
+
+  std::uint64_t limit_;
+  TextFile::Buffer buffer_;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+bool IsGzip(std::string_view bytes) { return bytes.starts_with("\x1F\x8B"); }
+bool IsZstd(std::string_view bytes) { return bytes.starts_with("\x28\xB5\x2F\xFD"); }
+
+std::unexpected<Error> TooLarge(const std::string& path, std::uint64_t limit) {
+  return FailedError(path, fmt::format("unpacks to more than {} bytes, which is refused", limit));
+}
+
+struct InflateStream {
+  InflateStream() = default;
+  InflateStream(const InflateStream&) = delete;
+  InflateStream& operator=(const InflateStream&) = delete;
+  ~InflateStream() { inflateEnd(&stream); }
+  z_stream stream{};
+};
+
+Result<void> Gunzip(const std::string& path, std::string_view packed, std::uint64_t limit,
+                    GrowingBuffer& out) {
+  InflateStream inflater;
+  z_stream& stream = inflater.stream;
+  constexpr int kGzipOnly = 16 + MAX_WBITS;
+  if (inflateInit2(&stream, kGzipOnly) != Z_OK) {
+    return FailedError(path, "cannot be unpacked: out of memory");
+  }
+  std::size_t taken = 0;
+  constexpr std::size_t kStep = std::size_t{1} << 30;
+  for (;;) {
+    if (out.room() == 0 && !out.Grow()) {
+      return TooLarge(path, limit);
+    }
+    const std::size_t input = std::min(packed.size() - taken, kStep);
+    const std::size_t output = std::min(out.room(), kStep);
+    // zlib does not write to its input; its type is only missing the const.
+    stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(packed.data() + taken));
+    stream.avail_in = static_cast<uInt>(input);
+    stream.next_out = reinterpret_cast<Bytef*>(out.tail());
+    stream.avail_out = static_cast<uInt>(output);
+    const int status = inflate(&stream, Z_NO_FLUSH);
+    taken += input - stream.avail_in;
+    out.Added(output - stream.avail_out);
+    if (status == Z_STREAM_END) {
+      // Another member may follow; anything else behind the last one is not gzip.
+      if (taken == packed.size()) {
+        return {};
+      }
+      if (!IsGzip(packed.substr(taken)) || inflateReset(&stream) != Z_OK) {
+        return FailedError(path, "gzip data is followed by other bytes");
+      }
+    } else if (status == Z_BUF_ERROR && taken == packed.size() && out.room() > 0) {
+      return FailedError(path, "gzip data is cut off");
+    } else if (status != Z_OK && status != Z_BUF_ERROR) {
+      return FailedError(path, fmt::format("gzip data is damaged ({})",
+                                           stream.msg == nullptr ? "unknown" : stream.msg));
+    }
+  }
+}
+
+struct FreeZstd {
+  void operator()(ZSTD_DStream* stream) const { ZSTD_freeDStream(stream); }
+};
+
+Result<void> Unzstd(const std::string& path, std::string_view packed, std::uint64_t limit,
+                    GrowingBuffer& out) {
+  const std::unique_ptr<ZSTD_DStream, FreeZstd> stream(ZSTD_createDStream());
+  if (stream == nullptr) {
+    return FailedError(path, "cannot be unpacked: out of memory");
+  }
+  ZSTD_inBuffer input{.src = packed.data(), .size = packed.size(), .pos = 0};
+  for (;;) {
+    if (out.room() == 0 && !out.Grow()) {
+      return TooLarge(path, limit);
+    }
+    ZSTD_outBuffer output{.dst = out.tail(), .size = out.room(), .pos = 0};
+    const std::size_t hint = ZSTD_decompressStream(stream.get(), &output, &input);
+    out.Added(output.pos);
+    if (ZSTD_isError(hint) != 0) {
+      return FailedError(path, fmt::format("zstd data is damaged ({})", ZSTD_getErrorName(hint)));
+    }
+    if (input.pos == input.size) {
+      if (hint == 0) {
+        return {};
+      }
+      if (output.pos < output.size) {
+        return FailedError(path, "zstd data is cut off");
+      }
+    }
+  }
+}
+
+Result<void> ReadPipe(const std::string& path, const FileDescriptor& file, std::uint64_t limit,
+                      GrowingBuffer& out) {
+  for (;;) {
+    if (out.room() == 0 && !out.Grow()) {
+      return FailedError(path, fmt::format("delivers more than {} bytes, which is refused", limit));
+    }
+    const ssize_t got = read(file.value(), out.tail(), out.room());
+    if (got == 0) {
+      return {};
+    }
+    if (got < 0 && errno != EINTR) {
+      return FailedError(path, "cannot be read: " + SystemErrorText(errno));
+    }
+    out.Added(got < 0 ? 0 : static_cast<std::size_t>(got));
+  }
+}
+
+bool IsRegular(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error);
+}
+
+}  // namespace
+
+Result<TextFile> TextFile::Read(const std::string& path, TextLimits limits) {
+  TextFile file;
+  if (IsRegular(path)) {
+    DYNO_TRY(file.mapped_, MappedFile::Open(path));
+    file.text_ = file.mapped_.text();
+  } else {
+    DYNO_TRY(const FileDescriptor pipe, FileDescriptor::OpenForReading(path));
+    GrowingBuffer buffer(limits.pipe);
+    DYNO_TRY_VOID(ReadPipe(path, pipe, limits.pipe, buffer));
+    if (!buffer.Finish(file)) {
+      return FailedError(path, "cannot be read: out of memory");
+    }
+  }
+  if (const bool gzip = IsGzip(file.text_); gzip || IsZstd(file.text_)) {
+    const std::uint64_t limit =
+        std::max(limits.floor, SaturatingMultiply(file.text_.size(), limits.ratio));
+    GrowingBuffer buffer(limit);
+    DYNO_TRY_VOID(gzip ? Gunzip(path, file.text_, limit, buffer)
+                       : Unzstd(path, file.text_, limit, buffer));
+    TextFile unpacked;
+    if (!buffer.Finish(unpacked)) {
+      return FailedError(path, "cannot be unpacked: out of memory");
+    }
+    file = std::move(unpacked);
+  }
+  if (file.text_.starts_with(kByteOrderMark)) {
+    file.text_.remove_prefix(kByteOrderMark.size());
+  }
+  return file;
+}
+
+}  // namespace dynosim

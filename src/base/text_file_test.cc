@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text_file.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "base/mapped_file.h"
+
+namespace dynosim {
+namespace {
+
+std::string Gzip(std::string_view text) {
+  z_stream stream{};
+  deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(out.size() - stream.avail_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+std::string Zstd(std::string_view text) {
+  std::string out(ZSTD_compressBound(text.size()), '\0');
+  out.resize(ZSTD_compress(out.data(), out.size(), text.data(), text.size(), 3));
+  return out;
+}
+
+class TextFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = std::filesystem::path(testing::TempDir()) /
+                 testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::create_directories(directory_);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string Write(std::string_view content) {
+    const std::string path = (directory_ / "input").string();
+    std::ofstream(path, std::ios::binary)
+        .write(content.data(), static_cast<std::streamsize>(content.size()));
+    return path;
+  }
+  std::string Text(std::string_view content, TextLimits limits = {}) {
+    const auto file = TextFile::Read(Write(content), limits);
+    return file ? std::string(file->text()) : "error: " + file.error().message;
+  }
+
+  std::filesystem::path directory_;
+};
+
+TEST_F(TextFileTest, PlainFileIsItsBytes) {
+  EXPECT_EQ(Text("a\r\nb"), "a\r\nb");
+  EXPECT_EQ(Text(""), "");
+  EXPECT_EQ(Text(std::string_view("\0x", 2)), std::string("\0x", 2));
+}
+
+TEST_F(TextFileTest, PaddingIsReadableAndZeroForEverySizeNearAPage) {
+  for (std::size_t size = 4096 - 70; size <= 4096 + 2; ++size) {
+    const auto file = TextFile::Read(Write(std::string(size, 'x')));
+    ASSERT_TRUE(file);
+    ASSERT_EQ(file->text().size(), size);
+    for (std::size_t i = 0; i < TextFile::kPadding; ++i) {
+      ASSERT_EQ(file->text().data()[size + i], '\0');
+    }
+  }
+}
+
+TEST_F(TextFileTest, GzipAndZstdAreRecognisedByContentInAnyNumberOfParts) {
+  std::string text;
+  for (int i = 0; i < 20000; ++i) {
+    text += "line " + std::to_string(i) + "\n";
+  }
+  EXPECT_EQ(Text(Gzip(text)), text);
+  EXPECT_EQ(Text(Gzip(text) + Gzip("tail")), text + "tail");
+  EXPECT_EQ(Text(Zstd(text)), text);
+  EXPECT_EQ(Text(Zstd(text) + Zstd("tail")), text + "tail");
+  EXPECT_EQ(Text(Gzip("")), "");
+}
+
+TEST_F(TextFileTest, ByteOrderMarkIsSkippedAlsoInsidePackedFiles) {
+  EXPECT_EQ(Text("\xEF\xBB\xBFx"), "x");
+  EXPECT_EQ(Text(Gzip("\xEF\xBB\xBFx")), "x");
+  EXPECT_EQ(Text("x\xEF\xBB\xBF"), "x\xEF\xBB\xBF");
+}
+
+TEST_F(TextFileTest, DamagedPackedFilesAreErrors) {
+  const std::string gzip = Gzip("some text that is long enough to be cut");
+  EXPECT_EQ(Text(gzip.substr(0, gzip.size() - 9)), "error: gzip data is cut off");
+  EXPECT_EQ(Text(gzip + "rest"), "error: gzip data is followed by other bytes");
+  std::string flipped = gzip;
+  flipped[gzip.size() - 8] = static_cast<char>(flipped[gzip.size() - 8] ^ 1);
+  EXPECT_EQ(Text(flipped), "error: gzip data is damaged (incorrect data check)");
+  const std::string zstd = Zstd("some text that is long enough to be cut");
+  EXPECT_EQ(Text(zstd.substr(0, zstd.size() - 3)), "error: zstd data is cut off");
+  EXPECT_TRUE(Text(zstd + "rest").starts_with("error: zstd data is damaged"));
+  EXPECT_EQ(Text("\x1F\x8B"), "error: gzip data is cut off");
+}
+
+TEST_F(TextFileTest, PackedBombIsRefusedAtTheLimit) {
+  const std::string bomb(10 << 20, '\0');
+  const TextLimits limits{.floor = 1 << 20, .ratio = 10};
+  EXPECT_EQ(Text(Gzip(bomb), limits),
+            "error: unpacks to more than 1048576 bytes, which is refused");
+  EXPECT_EQ(Text(Zstd(bomb), limits),
+            "error: unpacks to more than 1048576 bytes, which is refused");
+  EXPECT_EQ(Text(Gzip(bomb), {.floor = 10 << 20, .ratio = 10}).size(), bomb.size());
+}
+
+TEST_F(TextFileTest, MissingFileAndDirectoryAreNamed) {
+  const auto missing = TextFile::Read((directory_ / "none").string());
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().kind, ErrorKind::kFailed);
+  EXPECT_EQ(missing.error().Text(), (directory_ / "none").string() + ": no such file");
+  const auto folder = TextFile::Read(directory_.string());
+  ASSERT_FALSE(folder);
+  EXPECT_EQ(folder.error().message, "is a directory, a file is needed");
+  EXPECT_EQ(TextFile::Read("").error().message, "no such file");
+}
+
+TEST_F(TextFileTest, PipeIsReadToItsEnd) {
+  const std::string path = (directory_ / "pipe").string();
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const std::string text(200000, 'p');
+  std::thread writer([&] { std::ofstream(path) << text; });
+  const auto file = TextFile::Read(path);
+  writer.join();
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->text(), text);
+  const auto endless = TextFile::Read("/dev/zero", {.pipe = 1 << 20});
+  ASSERT_FALSE(endless);
+  EXPECT_EQ(endless.error().message, "delivers more than 1048576 bytes, which is refused");
+}
+
+TEST_F(TextFileTest, TextSurvivesAMove) {
+  auto file = TextFile::Read(Write(Gzip("moved")));
+  ASSERT_TRUE(file);
+  const TextFile second = *std::move(file);
+  EXPECT_EQ(second.text(), "moved");
+}
+
+TEST_F(TextFileTest, MappedFileRefusesWhatIsNoRegularFile) {
+  EXPECT_EQ(MappedFile::Open("/dev/null").error().message, "is not a regular file");
+}
+
+}  // namespace
+}  // namespace dynosim
