@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// SchedulerCore: the scheduler and KV cache of one rank. Time is an argument; nothing here reads a
+// clock. Pass numbers are those of the worker (all ranks of a worker share them), from 1.
+//
+// A core executes passes one by one (RunPass), or many at once when nothing but token growth
+// happens (SteadyPasses, SteadyDurationsMs, AdvanceSteady). Both give the same results, bit for
+// bit.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+
+#include "engine/effects.h"
+#include "engine/kv_event_buffer.h"
+#include "engine/settings.h"
+#include "workload/source.h"
+
+namespace dynosim::engine {
+
+struct CoreOptions {
+  std::uint32_t worker = 0;
+  std::uint32_t rank = 0;
+  bool fast_path = true;         // false: every pass is executed one by one
+  bool capture_metrics = false;  // fill ForwardPassMetrics (implies pass by pass)
+  bool capture_pressure = false;
+  KvEventBuffer* events = nullptr;  // null: no KV events
+};
+
+class SchedulerCore {
+ public:
+  SchedulerCore() = default;
+  SchedulerCore(const SchedulerCore&) = delete;
+  SchedulerCore& operator=(const SchedulerCore&) = delete;
+  virtual ~SchedulerCore() = default;
+
+  // Queues a request. `source` provides its block names and outlives the core.
+  virtual void Submit(const workload::Request& request, const workload::RequestSource& source) = 0;
+
+  // True when a pass would have something to do.
+  virtual bool HasWork() const = 0;
+  // True when no request is held in any state.
+  virtual bool Drained() const = 0;
+
+  // Executes one pass that starts at `now_ms` and returns the time at which this rank is done with
+  // it. `may_defer`: the worker's pass counter allows to put off prefills
+  // (prefill_schedule_interval).
+  virtual double RunPass(double now_ms, std::uint64_t pass, bool may_defer,
+                         PassEffects& effects) = 0;
+
+  // How many of the coming passes, at most `limit`, are steady: every running request gains a
+  // token, nobody is admitted or preempted, and a request ends in the last one at the earliest. 0
+  // if the next pass is not steady. `pass` is the last executed pass.
+  virtual std::uint64_t SteadyPasses(std::uint64_t pass, std::uint64_t limit) = 0;
+  // Durations of steady passes pass + 1, pass + 2, ...
+  virtual void SteadyDurationsMs(std::uint64_t pass, std::span<double> out) const = 0;
+  // Executes the steady passes up to and including `pass`.
+  virtual void AdvanceSteady(std::uint64_t pass, PassEffects& effects) = 0;
+
+  virtual RankMetrics Metrics() const = 0;
+  virtual const ForwardPassMetrics& LastPassMetrics() const = 0;
+
+  // Oldest pass that a held request got a token in; the largest value when there is none.
+  virtual std::uint64_t OldestLivePass() const = 0;
+};
+
+// One table of engines.
+std::unique_ptr<SchedulerCore> MakeCore(const EngineSettings& settings, const CoreOptions& options);
+
+}  // namespace dynosim::engine

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scenario: everything one offline run needs, as checked values. Surfaces (flags, YAML, Python)
+// build it; sim runs it; report reads the parts that concern the report.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/settings.h"
+#include "workload/spec.h"
+
+namespace dynosim::scenario {
+
+struct Goodput {
+  std::optional<double> ttft_ms, itl_ms, e2e_ms;
+  bool any() const { return ttft_ms || itl_ms || e2e_ms; }
+};
+
+struct TelemetryOptions {
+  bool capture = false;    // samples go into the report
+  std::string jsonl_path;  // empty: no file
+  double sample_interval_ms = 1000.0;
+  bool enabled() const { return capture || !jsonl_path.empty(); }
+};
+
+struct Scenario {
+  workload::WorkloadSpec workload;
+  engine::EngineSettings engine;  // aggregated topology
+  std::uint32_t num_workers = 1;
+  std::optional<double> max_sim_time_ms;
+  bool capture_per_request = false;
+  TelemetryOptions telemetry;
+  Goodput goodput;
+  bool pass_by_pass = false;  // switches the fast path off; results are the same
+};
+
+}  // namespace dynosim::scenario

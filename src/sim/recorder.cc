@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/recorder.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "engine/effects.h"
+#include "engine/pass_log.h"
+#include "engine/worker.h"
+#include "sim/outcome.h"
+#include "workload/request.h"
+
+namespace dynosim::sim {
+
+namespace {
+
+// Passes that a worker may log before the settled ones are folded away.
+constexpr std::uint64_t kSettlePasses = 16384;
+
+double SecondTokenMs(const engine::TokenTrack& track, const engine::PassLog& log) {
+  const engine::PassSpan& span = track.spans.front();
+  if (track.first_burst >= 2) {
+    return log.EndMs(span.first);
+  }
+  if (span.last > span.first) {
+    return log.EndMs(span.first + 1);
+  }
+  return log.EndMs(track.spans[1].first);
+}
+
+}  // namespace
+
+Recorder::Recorder(std::uint32_t requests, std::uint32_t workers, bool details)
+    : index_(requests, workload::kNone),
+      ledgers_(workers),
+      settle_at_(workers, kSettlePasses),
+      details_(details) {
+  outcome_.records.reserve(requests);
+}
+
+void Recorder::OnArrival(const workload::Request& request) {
+  index_[request.id] = static_cast<std::uint32_t>(outcome_.records.size());
+  outcome_.records.push_back({.id = request.id,
+                              .session = request.session,
+                              .turn = request.turn,
+                              .arrival_ms = request.arrival_ms,
+                              .prompt_tokens = request.prompt_tokens,
+                              .requested_output_tokens = request.output_tokens});
+  if (details_) {
+    outcome_.details.emplace_back();
+  }
+}
+
+void Recorder::OnRouted(std::uint32_t id, const RoutingRecord& routing) {
+  if (routing.pool != Pool::kPrefill) {
+    record(id).decode_scheduler = routing.scheduler;
+  }
+  if (RequestDetail* d = detail(id)) {
+    d->routing.push_back(routing);
+  }
+}
+
+void Recorder::OnAdmitted(std::uint32_t id, Pool pool, double at_ms, std::uint64_t reused_tokens) {
+  RequestRecord& r = record(id);
+  const bool again = r.admissions > 0;  // one pool: every later admission is a readmission
+  if (!again) {
+    r.first_admit_ms = at_ms;
+    r.reused_tokens_first = reused_tokens;
+  } else {
+    ++r.readmissions;
+    r.readmission_reused_tokens += reused_tokens;
+  }
+  ++r.admissions;
+  r.reused_tokens_max = std::max(r.reused_tokens_max, reused_tokens);
+  if (pool != Pool::kDecode) {
+    r.reused_tokens_prefill_max = std::max(r.reused_tokens_prefill_max, reused_tokens);
+  }
+  if (RequestDetail* d = detail(id)) {
+    d->admissions.push_back({pool, at_ms, reused_tokens});
+  }
+}
+
+void Recorder::OnCompleted(std::uint32_t id, double now_ms, const engine::TokenTrack& track,
+                           const engine::Worker& worker) {
+  RequestRecord& r = record(id);
+  r.terminal = true;
+  r.status = workload::TerminalStatus::kCompleted;
+  r.terminal_ms = now_ms;
+  r.output_tokens = track.tokens;
+  ++terminal_;
+  if (track.tokens == 0) {
+    return;
+  }
+  const engine::PassLog& log = worker.log();
+  r.first_token_ms = log.EndMs(track.spans.front().first);
+  r.last_token_ms = log.EndMs(track.spans.back().last);
+  if (track.tokens >= 2) {
+    r.second_token_ms = SecondTokenMs(track, log);
+  }
+  ledgers_[worker.id()].Add(track, log);
+}
+
+void Recorder::OnRejected(std::uint32_t id, double now_ms, const engine::Rejection& rejection) {
+  RequestRecord& r = record(id);
+  r.terminal = true;
+  r.status = workload::TerminalStatus::kRejected;
+  r.terminal_ms = now_ms;
+  ++terminal_;
+  if (outcome_.first_rejection_reason.empty()) {
+    outcome_.first_rejection_reason = rejection.Text();
+  }
+  if (RequestDetail* d = detail(id)) {
+    d->rejection_reason = rejection.Text();
+  }
+}
+
+void Recorder::MaybeSettle(engine::Worker& worker) {
+  std::uint64_t& at = settle_at_[worker.id()];
+  if (worker.log().size() < at) {
+    return;
+  }
+  ledgers_[worker.id()].Settle(std::min(worker.OldestLivePass(), worker.passes()), worker.log());
+  // A request that lives long keeps its passes; looking again costs a walk over all held requests.
+  at = worker.log().size() + kSettlePasses;
+}
+
+Outcome Recorder::Take(std::vector<engine::Worker>& workers) {
+  for (engine::Worker& worker : workers) {
+    GapLedger& ledger = ledgers_[worker.id()];
+    ledger.Settle(worker.log().last() + 1, worker.log());
+    ledger.MoveTo(outcome_.gaps, outcome_.zero_gaps);
+    outcome_.forward_passes += worker.passes();
+    outcome_.preemptions += worker.Preemptions();
+  }
+  OrderRecords();
+  return std::move(outcome_);
+}
+
+void Recorder::OrderRecords() {
+  const auto before = [](const RequestRecord& a, const RequestRecord& b) {
+    return a.arrival_ms != b.arrival_ms ? a.arrival_ms < b.arrival_ms : a.id < b.id;
+  };
+  if (std::ranges::is_sorted(outcome_.records, before)) {
+    return;
+  }
+  if (!details_) {
+    std::ranges::sort(outcome_.records, before);
+    return;
+  }
+  std::vector<std::size_t> order(outcome_.records.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    return before(outcome_.records[a], outcome_.records[b]);
+  });
+  std::vector<RequestRecord> records;
+  std::vector<RequestDetail> details;
+  records.reserve(order.size());
+  details.reserve(order.size());
+  for (const std::size_t i : order) {
+    records.push_back(outcome_.records[i]);
+    details.push_back(std::move(outcome_.details[i]));
+  }
+  outcome_.records = std::move(records);
+  outcome_.details = std::move(details);
+}
+
+}  // namespace dynosim::sim

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recorder: turns what happens to requests into records, and keeps the sums that reports need.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/effects.h"
+#include "engine/worker.h"
+#include "sim/gap_ledger.h"
+#include "sim/outcome.h"
+#include "workload/request.h"
+
+namespace dynosim::sim {
+
+class Recorder {
+ public:
+  // `requests`: how many may come; `details`: keep what only per-request reports need.
+  Recorder(std::uint32_t requests, std::uint32_t workers, bool details);
+
+  void OnArrival(const workload::Request& request);
+  void OnRouted(std::uint32_t id, const RoutingRecord& routing);
+  void OnAdmitted(std::uint32_t id, Pool pool, double at_ms, std::uint64_t reused_tokens);
+  // The request ended with all its tokens from `worker`; its last pass has ended now.
+  void OnCompleted(std::uint32_t id, double now_ms, const engine::TokenTrack& track,
+                   const engine::Worker& worker);
+  void OnRejected(std::uint32_t id, double now_ms, const engine::Rejection& rejection);
+
+  RequestRecord& record(std::uint32_t id) { return outcome_.records[index_[id]]; }
+  RequestDetail* detail(std::uint32_t id) {
+    return details_ ? &outcome_.details[index_[id]] : nullptr;
+  }
+  std::uint64_t terminal() const { return terminal_; }
+  std::uint64_t arrived() const { return outcome_.records.size(); }
+  Outcome& outcome() { return outcome_; }
+
+  // Settles passes that no held request refers to, when the worker's log has grown long.
+  void MaybeSettle(engine::Worker& worker);
+  // Settles everything, orders the records, and hands the outcome over.
+  Outcome Take(std::vector<engine::Worker>& workers);
+
+ private:
+  void OrderRecords();
+
+  Outcome outcome_;
+  std::vector<std::uint32_t> index_;      // request id -> record
+  std::vector<GapLedger> ledgers_;        // by worker
+  std::vector<std::uint64_t> settle_at_;  // log length at which settling is tried next, by worker
+  bool details_;
+  std::uint64_t terminal_ = 0;
+};
+
+}  // namespace dynosim::sim

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/telemetry.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "engine/effects.h"
+#include "engine/worker.h"
+#include "sim/outcome.h"
+
+namespace dynosim::sim {
+
+namespace {
+
+double Mean(double sum, std::uint64_t count) {
+  return count == 0 ? 0.0 : sum / static_cast<double>(count);
+}
+
+}  // namespace
+
+void TelemetrySampler::OnCompleted(const RequestRecord& record) {
+  fresh_ = true;
+  ++completed_;
+  isl_sum_ += static_cast<double>(record.prompt_tokens);
+  osl_sum_ += static_cast<double>(record.output_tokens);
+  if (record.output_tokens >= 1) {
+    ttft_sum_ += record.first_token_ms - record.arrival_ms;
+    ++ttft_count_;
+  }
+  if (record.output_tokens >= 2) {
+    itl_sum_ += (record.last_token_ms - record.first_token_ms) /
+                static_cast<double>(record.output_tokens - 1);
+    ++itl_count_;
+  }
+}
+
+void TelemetrySampler::Take(TelemetrySample::Kind kind, double now_ms,
+                            std::vector<engine::Worker>& workers) {
+  TelemetrySample s;
+  s.ordinal = samples_.size();
+  s.kind = kind;
+  s.interval_start_ms = last_ms_;
+  s.sampled_at_ms = now_ms;
+  s.duration_s = (now_ms - last_ms_) / 1000.0;
+  std::uint64_t preemptions = 0;
+  std::uint64_t hits = 0;
+  std::uint64_t total = 0;
+  engine::DecodeCounters decode;
+  for (engine::Worker& worker : workers) {
+    worker.Publish(now_ms);
+    for (std::uint32_t rank = 0; rank < worker.ranks(); ++rank) {
+      const engine::RankMetrics& m = worker.Published(rank);
+      s.decode_schedulers.push_back({.worker = worker.id(),
+                                     .dp_rank = rank,
+                                     .active_blocks = m.active_blocks,
+                                     .inactive_blocks = m.inactive_blocks,
+                                     .total_blocks = m.total_blocks,
+                                     .running_requests = m.running_requests,
+                                     .waiting_requests = m.waiting_requests});
+      preemptions += m.preemptions_total;
+      hits += m.cache_hit_tokens;
+      total += m.cache_total_tokens;
+    }
+    decode.forwards += worker.published_decode().forwards;
+    decode.tokens += worker.published_decode().tokens;
+    s.active_decode_ids.push_back(worker.id());
+  }
+  if (kind != TelemetrySample::Kind::kBaseline) {
+    s.arriving_requests = arrivals_;
+    s.completed_requests = completed_;
+    s.avg_isl = Mean(isl_sum_, completed_);
+    s.avg_osl = Mean(osl_sum_, completed_);
+    s.avg_ttft_ms = Mean(ttft_sum_, ttft_count_);
+    s.avg_itl_ms = Mean(itl_sum_, itl_count_);
+    s.ttft_count = ttft_count_;
+    s.itl_count = itl_count_;
+    s.accept_length_forward_count = decode.forwards - decode_.forwards;
+    if (s.accept_length_forward_count > 0) {
+      s.avg_accept_length = static_cast<double>(decode.tokens - decode_.tokens) /
+                            static_cast<double>(s.accept_length_forward_count);
+    }
+    s.decode_interval = {.cache_hit_tokens = hits - hit_tokens_,
+                         .cache_total_tokens = total - total_tokens_,
+                         .preemptions = preemptions - preemptions_};
+    arrivals_ = completed_ = ttft_count_ = itl_count_ = 0;
+    isl_sum_ = osl_sum_ = ttft_sum_ = itl_sum_ = 0.0;
+    preemptions_ = preemptions;
+    hit_tokens_ = hits;
+    total_tokens_ = total;
+    decode_ = decode;
+    fresh_ = false;
+  }
+  if (kind == TelemetrySample::Kind::kPeriodic) {
+    ++ticks_;
+  }
+  if (kind == TelemetrySample::Kind::kBaseline) {
+    baseline_ms_ = now_ms;
+  }
+  last_ms_ = now_ms;
+  samples_.push_back(std::move(s));
+}
+
+void TelemetrySampler::TakeFinal(double end_ms, std::vector<engine::Worker>& workers) {
+  if (end_ms > last_ms_ || fresh_) {
+    Take(TelemetrySample::Kind::kFinal, end_ms, workers);
+  }
+}
+
+}  // namespace dynosim::sim

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// TelemetrySampler: periodic samples of a run in virtual time (chapter 50, section 6). Interval
+// sums are kept from sample to sample; the baseline does not consume them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/worker.h"
+#include "sim/outcome.h"
+
+namespace dynosim::sim {
+
+class TelemetrySampler {
+ public:
+  explicit TelemetrySampler(double interval_ms) : interval_ms_(interval_ms) {}
+
+  void OnArrival() {
+    ++arrivals_;
+    fresh_ = true;
+  }
+  void OnCompleted(const RequestRecord& record);
+  void OnOtherTerminal() { fresh_ = true; }
+
+  // Time of the next periodic sample: baseline + k * interval.
+  double NextMs() const { return baseline_ms_ + static_cast<double>(ticks_ + 1) * interval_ms_; }
+
+  // Takes a sample; a periodic one arms the next.
+  void Take(TelemetrySample::Kind kind, double now_ms, std::vector<engine::Worker>& workers);
+  // The last sample of the run, if time has passed or something happened since the one before.
+  void TakeFinal(double end_ms, std::vector<engine::Worker>& workers);
+
+  std::vector<TelemetrySample>& samples() { return samples_; }
+
+ private:
+  double interval_ms_;
+  double baseline_ms_ = 0.0;
+  double last_ms_ = 0.0;
+  std::uint64_t ticks_ = 0;
+  bool fresh_ = false;  // something happened since the last sample
+  std::uint64_t arrivals_ = 0;
+  std::uint64_t completed_ = 0;
+  double isl_sum_ = 0.0, osl_sum_ = 0.0, ttft_sum_ = 0.0, itl_sum_ = 0.0;
+  std::uint64_t ttft_count_ = 0, itl_count_ = 0;
+  // Totals at the last sample that consumed them.
+  std::uint64_t preemptions_ = 0, hit_tokens_ = 0, total_tokens_ = 0;
+  engine::DecodeCounters decode_;
+  std::vector<TelemetrySample> samples_;
+};
+
+}  // namespace dynosim::sim

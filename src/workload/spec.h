@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// WorkloadSpec: which requests a run replays and how they arrive (chapter 40). Values as the user
+// gave them; workload/load.h checks them and builds the RequestSource.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dynosim::workload {
+
+// What a later turn of a synthetic session asks: its new input alone (groups drawn with seed 42),
+// or the previous prompt, its output and the new input (groups drawn with seed 0).
+enum class SessionPrompts : std::uint8_t { kFixed, kCumulative };
+
+// Counts are signed 64-bit as the user typed them; load.h says what is allowed.
+struct SyntheticSpec {
+  std::int64_t input_tokens = 0;
+  std::int64_t output_tokens = 0;
+  std::int64_t request_count = 0;             // sessions when the session shape is used
+  std::optional<double> request_rate;         // requests per second, Poisson
+  std::optional<double> arrival_interval_ms;  // fixed interval
+  std::uint64_t arrival_seed = 42;
+  std::int64_t turns_per_session = 1;
+  double shared_prefix_ratio = 0.0;
+  std::int64_t num_prefix_groups = 0;
+  double inter_turn_delay_ms = 0.0;
+  SessionPrompts session_prompts = SessionPrompts::kFixed;
+};
+
+struct TraceSpec {
+  std::vector<std::string> files;
+  std::string format = "mooncake";
+  std::optional<std::int64_t> block_size;  // default depends on the format (512)
+  double shared_prefix_ratio = 0.0;        // applied_compute_agentic only
+  std::int64_t num_prefix_groups = 0;
+};
+
+struct WorkloadSpec {
+  std::optional<SyntheticSpec> synthetic;  // exactly one of synthetic and trace is set
+  std::optional<TraceSpec> trace;
+  std::optional<std::int64_t> replay_concurrency;  // closed loop
+  double arrival_speedup_ratio = 1.0;
+};
+
+}  // namespace dynosim::workload
