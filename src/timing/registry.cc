@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// A new timing model is one line in kTypes (by `type`) or kProviders (external, by `provider`).
+#include "timing/registry.h"
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "config/decode.h"
+#include "timing/fixed.h"
+#include "timing/model.h"
+#include "timing/polynomial.h"
+#include "timing/profile.h"
+
+namespace dynosim::timing {
+namespace {
+
+using Made = Result<NamedTiming>;
+
+// Members that these two types do not know are ignored, as in the reference's schema.
+Made MakePolynomial(const Json&, const std::string&, std::string_view) { return DefaultTiming(); }
+
+Made MakeFixed(const Json& spec, const std::string& path, std::string_view where) {
+  config::Decoder decoder(spec, path);
+  double prefill_ms = 0.0;
+  double decode_ms = 0.0;
+  decoder.Require("prefill_ms");
+  decoder.Require("decode_ms");
+  decoder.Field("prefill_ms", prefill_ms, config::kNonNegative);
+  decoder.Field("decode_ms", decode_ms, config::kNonNegative);
+  DYNO_TRY_VOID(decoder.FinishOpen(where));
+  Json config;
+  config.Add("type", "fixed");
+  config.Add("prefill_ms", prefill_ms);
+  config.Add("decode_ms", decode_ms);
+  return NamedTiming{.model = std::make_shared<FixedTiming>(prefill_ms, decode_ms),
+                     .config = std::move(config)};
+}
+
+// Factories of external providers get the provider's own `config` object.
+Made MakeProfile(const Json& spec, const std::string& path, std::string_view where) {
+  config::Decoder decoder(spec, path);
+  std::string file;
+  decoder.Require("path");
+  decoder.Field("path", file);
+  DYNO_TRY_VOID(decoder.Finish(where));
+  auto profile = LoadProfile(file);
+  if (!profile) {
+    return UsageError(std::string(where), path + ".path: " + profile.error().message);
+  }
+  return NamedTiming{.model = std::make_shared<ProfileTiming>(*std::move(profile)), .config = {}};
+}
+
+Made RefuseProvider(const Json&, const std::string& path, std::string_view where) {
+  return UsageError(std::string(where),
+                    path +
+                        ": the performance-model providers \"ais\" and \"aic\" are not available "
+                        "in this version");
+}
+
+using Factory = Made (*)(const Json& spec, const std::string& path, std::string_view where);
+
+struct Entry {
+  std::string_view name;
+  Factory make;
+};
+
+constexpr std::array kProviders = {Entry{"dynamo_profile", MakeProfile},
+                                   Entry{"ais", RefuseProvider}, Entry{"aic", RefuseProvider}};
+
+std::vector<config::Choice<Factory>> ChoicesOf(std::span<const Entry> entries) {
+  std::vector<config::Choice<Factory>> choices;
+  for (const Entry& entry : entries) {
+    choices.push_back({entry.name, entry.make});
+  }
+  return choices;
+}
+
+Made MakeExternal(const Json& spec, const std::string& path, std::string_view where) {
+  config::Decoder decoder(spec, path);
+  std::string type;
+  Factory factory = nullptr;
+  const std::vector<config::Choice<Factory>> choices = ChoicesOf(kProviders);
+  decoder.Field("type", type);
+  decoder.Require("provider");
+  decoder.Field("provider", factory, choices);
+  const Json* config = decoder.Raw("config");
+  DYNO_TRY_VOID(decoder.FinishOpen(where));
+  static const Json null;
+  const bool refused = factory == RefuseProvider;
+  DYNO_TRY(NamedTiming made, factory(config == nullptr ? null : *config,
+                                     path + (refused ? ".provider" : ".config"), where));
+  made.config = Json();
+  made.config.Add("type", "external");
+  made.config.Add("provider", *spec.Find("provider"));
+  made.config.Add("config", *config);
+  return made;
+}
+
+constexpr std::array kTypes = {Entry{"polynomial", MakePolynomial}, Entry{"fixed", MakeFixed},
+                               Entry{"external", MakeExternal}};
+
+}  // namespace
+
+NamedTiming DefaultTiming() {
+  Json config;
+  config.Add("type", "polynomial");
+  return {.model = std::make_shared<PolynomialTiming>(), .config = std::move(config)};
+}
+
+Result<NamedTiming> MakeTiming(const Json& spec, const std::string& path, std::string_view where) {
+  config::Decoder decoder(spec, path);
+  Factory factory = nullptr;
+  const std::vector<config::Choice<Factory>> choices = ChoicesOf(kTypes);
+  decoder.Require("type");
+  decoder.Field("type", factory, choices);
+  DYNO_TRY_VOID(decoder.FinishOpen(where));
+  return factory(spec, path, where);
+}
+
+}  // namespace dynosim::timing
