@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "engine/effects.h"
@@ -57,6 +58,26 @@ class SchedulerCore {
   virtual void SteadyDurationsMs(std::uint64_t pass, std::span<double> out) const = 0;
   // Executes the steady passes up to and including `pass`.
   virtual void AdvanceSteady(std::uint64_t pass, PassEffects& effects) = 0;
+
+  // Handoff, source side (chapter 30, section 6). A prefill rank keeps the KV of a request whose
+  // prompt is done (PassEffects::held) until it is released or canceled; a request can be canceled
+  // in any state. Unknown requests are ignored: they have left already.
+  virtual void ReleaseSource(std::uint32_t request);
+  virtual void CancelSource(std::uint32_t request);
+
+  // Handoff, destination side. Queues a reservation for the whole prompt; false when it can never
+  // be granted, with the reason. TryReserve makes one attempt for the first one in the queue. An
+  // activated request takes part in the next pass.
+  virtual bool QueueReservation(const workload::Request& request,
+                                const workload::RequestSource& source, Rejection& why);
+  virtual std::optional<Grant> TryReserve();
+  virtual void Activate(std::uint32_t request);
+  virtual void CancelDestination(std::uint32_t request);
+
+  // Destination ranks only: frees a rank that cannot proceed (chapter 05, rule 1 b), which
+  // aggregated and source ranks do by themselves. False if the rank is not stuck. A rejection is in
+  // `effects`.
+  virtual bool ActWhenStuck(PassEffects& effects);
 
   virtual RankMetrics Metrics() const = 0;
   virtual const ForwardPassMetrics& LastPassMetrics() const = 0;

@@ -44,6 +44,12 @@ struct Rejection {
   std::string Text() const;
 };
 
+// A granted reservation of a handoff destination.
+struct Grant {
+  std::uint32_t request = 0;
+  std::uint64_t fresh_blocks = 0;  // blocks of the prompt that were not resident
+};
+
 struct Signal {
   enum class Kind : std::uint8_t { kFirstToken, kFinished, kRejected };
   Kind kind = Kind::kFinished;
@@ -83,6 +89,7 @@ struct PassEffects {
   std::vector<TokenTrack> finished;
   std::vector<Rejection> rejections;
   std::vector<PressureEvent> pressure;  // only when captured
+  std::vector<std::uint32_t> held;  // prefill ranks: requests whose KV now waits for the handoff
   std::uint64_t committed_prefill_tokens = 0;
   std::uint64_t decode_forwards = 0;  // ready requests without prompt tokens, summed over passes
   std::uint64_t decode_tokens = 0;    // tokens they received
@@ -95,6 +102,7 @@ struct PassEffects {
     finished.clear();
     rejections.clear();
     pressure.clear();
+    held.clear();
     committed_prefill_tokens = 0;
     decode_forwards = 0;
     decode_tokens = 0;

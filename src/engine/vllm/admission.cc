@@ -96,7 +96,7 @@ void VllmCore::SignalRejections(PassEffects& effects) {
 
 // A pass that took no time and changed nothing would repeat for ever: the request that holds the
 // rank up leaves it (chapter 05, rule 1 b).
-void VllmCore::ActWhenStuck() {
+void VllmCore::Unstick() {
   if (!waiting_.empty()) {
     const RequestState& r = slots_[waiting_.front()];
     const std::uint64_t pool_blocks = pool_.capacity();

@@ -65,7 +65,18 @@ VllmCore::VllmCore(const EngineSettings& settings, const CoreOptions& options)
 
 void VllmCore::Submit(const workload::Request& request, const workload::RequestSource& source) {
   const std::uint32_t slot = NewSlot();
-  RequestState& r = slots_[slot];
+  Load(slots_[slot], request, source);
+  if (role_ == WorkerRole::kPrefill) {
+    *handoffs_.TryInsert(request.id, slot).first = slot;
+  }
+  if (waiting_.empty()) {
+    head_blocked_ = false;
+  }
+  waiting_.push_back(slot);
+}
+
+void VllmCore::Load(RequestState& r, const workload::Request& request,
+                    const workload::RequestSource& source) {
   r.id = request.id;
   r.status = Status::kWaiting;
   r.prompt = request.prompt_tokens;
@@ -86,10 +97,6 @@ void VllmCore::Submit(const workload::Request& request, const workload::RequestS
   source.Blocks(request.id, r.names.extents());
   r.names.Rewind();
   shares_generated_ = shares_generated_ || source.SharesGeneratedBlocks();
-  if (waiting_.empty()) {
-    head_blocked_ = false;
-  }
-  waiting_.push_back(slot);
 }
 
 double VllmCore::RunPass(double now_ms, std::uint64_t pass, bool may_defer, PassEffects& effects) {
@@ -125,7 +132,7 @@ double VllmCore::RunPass(double now_ms, std::uint64_t pass, bool may_defer, Pass
   const double end_ms = Emit(now_ms, effects);
   effects.committed_prefill_tokens += committed_;
   if (end_ms == now_ms && !effect_ && !effects.failed) {
-    ActWhenStuck();
+    Unstick();
   }
   SignalRejections(effects);
   effects.had_effect = effect_;
@@ -167,7 +174,10 @@ void VllmCore::ScheduleRunning() {
 
 void VllmCore::ScheduleWaiting(PassEffects& effects) {
   while (!preempted_any_ && running_count_ < max_num_seqs_ && !waiting_.empty()) {
-    const std::uint32_t slot = waiting_.front();
+    const std::uint32_t slot = Candidate();
+    if (slot == kNoSlot) {
+      break;
+    }
     RequestState& r = slots_[slot];
     Cost cost;
     Rejection rejection;
@@ -301,6 +311,7 @@ std::uint32_t VllmCore::PreemptOne() {
   pool_.Release(v.table);
   waiting_.push_front(victim);
   ++preemptions_;
+  ++generation_;
   preempted_any_ = true;
   effect_ = true;
   if (options_.capture_pressure) {
@@ -434,6 +445,10 @@ void VllmCore::SignalEmission(std::uint32_t slot, bool first, PassEffects& effec
 }
 
 void VllmCore::Finish(std::uint32_t slot, PassEffects& effects) {
+  if (role_ == WorkerRole::kPrefill) {
+    Hold(slot, effects);
+    return;
+  }
   RequestState& r = slots_[slot];
   RunningRemove(slot);
   pool_.Release(r.table);
@@ -443,9 +458,13 @@ void VllmCore::Finish(std::uint32_t slot, PassEffects& effects) {
                              .index = static_cast<std::uint32_t>(effects.finished.size())});
   effects.finished.push_back(std::move(r.track));
   r.track = {};
+  if (role_ == WorkerRole::kDecode) {
+    Forget(r.id);
+  }
   free_slots_.push_back(slot);
   head_blocked_ = false;
   effect_ = true;
+  ++generation_;
 }
 
 void VllmCore::RejectHead(const Rejection& reason) {
@@ -456,6 +475,10 @@ void VllmCore::RejectHead(const Rejection& reason) {
   // Told after all emissions of the pass.
   rejected_.push_back({r.id, reason});
   r.track = {};
+  if (role_ != WorkerRole::kAggregated) {
+    Forget(r.id);
+  }
+  ++generation_;
   free_slots_.push_back(slot);
   effect_ = true;
 }
@@ -493,7 +516,7 @@ RankMetrics VllmCore::Metrics() const {
           .inactive_blocks = pool_.inactive(),
           .total_blocks = pool_.capacity(),
           .running_requests = running_count_,
-          .waiting_requests = waiting_.size(),
+          .waiting_requests = waiting_.size() + pending_.size() + reserved_count_,
           .preemptions_total = preemptions_};
 }
 

@@ -13,10 +13,12 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "engine/core.h"
 #include "engine/effects.h"
 #include "engine/settings.h"
@@ -34,11 +36,19 @@ class VllmCore final : public SchedulerCore {
 
   void Submit(const workload::Request& request, const workload::RequestSource& source) override;
   bool HasWork() const override { return running_count_ > 0 || !waiting_.empty(); }
-  bool Drained() const override { return !HasWork(); }
+  bool Drained() const override { return !HasWork() && handoffs_.empty(); }
   double RunPass(double now_ms, std::uint64_t pass, bool may_defer, PassEffects& effects) override;
   std::uint64_t SteadyPasses(std::uint64_t pass, std::uint64_t limit) override;
   void SteadyDurationsMs(std::uint64_t pass, std::span<double> out) const override;
   void AdvanceSteady(std::uint64_t pass, PassEffects& effects) override;
+  void ReleaseSource(std::uint32_t request) override;
+  void CancelSource(std::uint32_t request) override;
+  bool QueueReservation(const workload::Request& request, const workload::RequestSource& source,
+                        Rejection& why) override;
+  std::optional<Grant> TryReserve() override;
+  void Activate(std::uint32_t request) override;
+  void CancelDestination(std::uint32_t request) override;
+  bool ActWhenStuck(PassEffects& effects) override;
   RankMetrics Metrics() const override;
   const ForwardPassMetrics& LastPassMetrics() const override { return metrics_; }
   std::uint64_t OldestLivePass() const override;
@@ -80,7 +90,7 @@ class VllmCore final : public SchedulerCore {
   void Finish(std::uint32_t slot, PassEffects& effects);
   void RejectHead(const Rejection& reason);
   void SignalRejections(PassEffects& effects);
-  void ActWhenStuck();
+  void Unstick();
   bool AnyPrebuilt() const;
   void FillMetrics();
   void FillQueueMetrics();
@@ -100,6 +110,16 @@ class VllmCore final : public SchedulerCore {
   void DueInsert(std::uint32_t slot);
   void DueRemove(std::uint32_t slot);
   std::uint64_t DueKey(const RequestState& r) const;
+
+  // Handoff (handoff.cc).
+  void Load(RequestState& r, const workload::Request& request,
+            const workload::RequestSource& source);
+  void Hold(std::uint32_t slot, PassEffects& effects);
+  void Drop(std::uint32_t slot);
+  void Forget(std::uint32_t request) { handoffs_.Erase(request); }
+  void QueueActivated(std::uint32_t slot);
+  std::uint32_t FirstActivated() const;
+  std::uint32_t Candidate() const;
 
   // Lists.
   std::uint32_t NewSlot();
@@ -139,6 +159,16 @@ class VllmCore final : public SchedulerCore {
   // TensorRT-LLM: blocks that the running requests need to finish, minus those they have.
   std::uint64_t running_full_blocks_ = 0;
   std::uint64_t running_blocks_ = 0;
+
+  // Handoff: slot by request id while a handoff refers to the request.
+  FlatMap<std::uint32_t, std::uint32_t> handoffs_;
+  std::deque<std::uint32_t> pending_;  // reservations in order of acceptance
+  std::uint64_t next_accepted_ = 0;
+  std::uint64_t held_count_ = 0;
+  std::uint64_t reserved_count_ = 0;
+  std::uint64_t generation_ = 0;                  // grows when capacity comes free
+  std::uint64_t failed_generation_ = kUnlimited;  // of the last failed attempt for the head
+  bool stuck_ = false;                            // the last pass took no time and had no effect
 
   // Steady calendar.
   std::uint64_t steady_count_ = 0;

@@ -15,7 +15,15 @@
 
 namespace dynosim::engine::vllm {
 
-enum class Status : std::uint8_t { kWaiting, kRunning, kPreempted };
+enum class Status : std::uint8_t {
+  kWaiting,  // never admitted
+  kRunning,
+  kPreempted,  // in the waiting list again
+  kHeld,       // handoff source: prompt done, KV kept
+  kPending,    // handoff destination: reservation queued
+  kReserved,   // handoff destination: blocks reserved
+  kActivated,  // handoff destination: KV arrived, in the waiting list
+};
 
 struct RequestState {
   std::uint32_t id = 0;
@@ -31,6 +39,8 @@ struct RequestState {
   std::int64_t base = 0;            // steady only
   kv::BlockTable table;
   kv::SequenceBlocks names;
+
+  std::uint64_t accepted = 0;  // handoff destination: ordinal of its reservation
 
   // Links: running list, due list of steady requests.
   std::uint32_t prev = kNoSlot, next = kNoSlot;
