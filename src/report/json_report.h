@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report file of a run: the flat summary, per_request when captured, telemetry when sampled,
 // coverage, and the configuration that reproduces the run. Keys are sorted, indented by two, with
-// two exceptions: `runtime` is the last member of the file and `rejection_reason` the last of a row.
-// Two runs of one input differ in `runtime` and in its three fields under their summary names only.
+// two exceptions: `runtime` is the last member of the file and `rejection_reason` the last of a
+// row. Two runs of one input differ in `runtime` and in its three fields under their summary names
+// only.
 #pragma once
 
 #include <string>
 
 #include "base/json.h"
 #include "base/result.h"
+#include "report/json_writer.h"
 #include "report/per_request.h"
 #include "report/summary.h"
 #include "scenario/scenario.h"
@@ -27,7 +29,11 @@ struct ReportParts {
   const Json& timing_model;
 };
 
-// Writes the report. The file appears whole or not at all; parent directories are made.
+// Writes the report as one object and a line feed, in the style of the writer.
+void WriteReport(JsonWriter& out, const ReportParts& parts);
+
+// The report as a file: indented by two, keys sorted. The file appears whole or not at all; parent
+// directories are made.
 Result<void> WriteJsonReport(const std::string& path, const ReportParts& parts);
 
 }  // namespace dynosim::report

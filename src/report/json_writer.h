@@ -18,8 +18,8 @@ class JsonWriter {
  public:
   using Sink = std::function<void(std::string_view)>;
 
-  // indent 0 writes compact text. With `sort_keys` tables of fields (fields.h) and Json objects
-  // are written in key order.
+  // Indent 0 writes compact text. With `sort_keys` Json objects and tables of fields (fields.h) are
+  // written in key order.
   JsonWriter(JsonStyle style, Sink sink);
   JsonWriter(const JsonWriter&) = delete;
   JsonWriter& operator=(const JsonWriter&) = delete;
@@ -27,10 +27,10 @@ class JsonWriter {
 
   bool sort_keys() const { return style_.sort_keys; }
 
-  void BeginObject();
-  void EndObject();
-  void BeginArray();
-  void EndArray();
+  void BeginObject() { Open('{'); }
+  void EndObject() { Close('}'); }
+  void BeginArray() { Open('['); }
+  void EndArray() { Close(']'); }
   void Key(std::string_view key);
 
   void Null();
@@ -38,22 +38,26 @@ class JsonWriter {
   void Integer(std::uint64_t value);
   void Number(double value);  // null when not finite
   void String(std::string_view value);
+  void IntegerOrNull(const std::optional<std::uint64_t>& value);
+  void NumberOrNull(const std::optional<double>& value);
   void Value(const Json& value);
 
   // Ends a top-level value with a line feed.
-  void Newline();
-  // Hands the rest of the buffer to the sink.
+  void EndLine();
+  // Hands the rest of the text to the sink.
   void Flush();
 
  private:
-  void Separate();
   void Open(char bracket);
   void Close(char bracket);
+  void BeforeValue();
+  void BreakLine();
+  void Object(const Json::Object& members);
 
   JsonStyle style_;
   Sink sink_;
   std::string buffer_;
-  std::vector<std::uint64_t> counts_;  // members written so far, by nesting level
+  std::vector<bool> has_members_;  // by nesting level
   bool after_key_ = false;
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Per-request rows (chapter 50, section 4): one per request with a terminal outcome, in the order of
-// Outcome::records. Rows are written one by one; no document is ever held in memory.
+// Per-request rows (chapter 50, section 4): one per request with a terminal outcome, in the order
+// of Outcome::records. Rows are written one by one; no document is ever held in memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>

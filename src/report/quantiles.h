@@ -36,9 +36,9 @@ Distribution Describe(std::span<const double> values);
 inline constexpr std::size_t kExactGapLimit = 4'000'000;
 
 struct GapStatistics {
-  Distribution gap_ms;           // all gaps, zero gaps included
+  Distribution gap_ms;             // all gaps, zero gaps included
   Distribution tokens_per_second;  // 1000 / gap over the positive gaps
-  bool exact = true;             // false: percentiles carry a relative error of 0.001
+  bool exact = true;               // false: percentiles carry a relative error of 0.001
 };
 
 // `gaps` are weighted; entries without weight do not count, entries that are not positive count as

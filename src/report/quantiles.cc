@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fills distributions: one pass for moments and histogram, then rank selection (rank_select.h), or
+// the log-bucket sketch when there are too many gaps.
+#include "report/quantiles.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "report/log_sketch.h"
+#include "report/moments.h"
+#include "report/rank_select.h"
+#include "sim/outcome.h"
+
+namespace dynosim::report {
+namespace {
+
+constexpr std::array<std::uint64_t, 5> kPercentiles = {50, 75, 90, 95, 99};
+constexpr std::array<double Distribution::*, 5> kPercentileFields = {
+    &Distribution::median, &Distribution::p75, &Distribution::p90, &Distribution::p95,
+    &Distribution::p99};
+
+constexpr double kRateScale = 1000.0;  // gap in ms to tokens per second
+constexpr double kLeastGap = std::numeric_limits<double>::denorm_min();
+constexpr double kMost = std::numeric_limits<double>::max();
+// A plain sum that has strayed further than this from the true one is not reported.
+constexpr double kPlainSumTolerance = 1e-12;
+
+std::uint64_t RankOf(std::uint64_t percentile, std::uint64_t samples) {
+  return ((samples - 1) * percentile * 2 + 100) / 200;
+}
+
+// Samples of one block, apart: the arrays that arithmetic runs over.
+struct Block {
+  BlockArray values;
+  BlockArray weights;
+  std::array<std::uint64_t, kBlockSize> counts;
+  std::size_t used = 0;
+  std::uint64_t left_out = 0;  // weight below `low`
+
+  // Takes the samples of some weight whose value is at least `low`. The rest of the block repeats
+  // the last value without weight, so that loops have a fixed length.
+  template <class Sample>
+  void Fill(std::span<const Sample> samples, double low) {
+    std::size_t taken = 0;
+    std::uint64_t dropped = 0;
+    for (const Sample& sample : samples) {
+      const double value = SampleValue(sample);
+      const std::uint64_t weight = SampleWeight(sample);
+      const bool takes = weight != 0 && value >= low;
+      values[taken] = value;
+      counts[taken] = weight;
+      taken += takes ? 1U : 0U;
+      dropped += takes ? 0U : weight;
+    }
+    used = taken;
+    left_out = dropped;
+    for (std::size_t i = 0; i < taken; ++i) {
+      weights[i] = static_cast<double>(static_cast<std::int64_t>(counts[i]));
+    }
+    for (std::size_t i = taken; i < kBlockSize; ++i) {
+      values[i] = taken > 0 ? values[taken - 1] : 1.0;
+      weights[i] = 0.0;
+    }
+  }
+};
+
+// Calls visit(block, samples read) for all blocks in order; returns the weight left out.
+template <class Sample, class Visit>
+std::uint64_t ForEachBlock(std::span<const Sample> samples, double low, const Visit& visit) {
+  Block block;
+  std::uint64_t left_out = 0;
+  for (std::size_t at = 0; at < samples.size(); at += kBlockSize) {
+    const std::size_t count = std::min(kBlockSize, samples.size() - at);
+    block.Fill(samples.subspan(at, count), low);
+    left_out += block.left_out;
+    visit(block, count);
+  }
+  return left_out;
+}
+
+void Invert(const BlockArray& values, BlockArray& __restrict__ rates) {
+  for (std::size_t i = 0; i < kBlockSize; ++i) {
+    rates[i] = kRateScale / values[i];
+  }
+}
+
+double FirstMean(const BlockArray& values, const BlockArray& weights) {
+  double sum = 0.0;
+  double weight = 0.0;
+  for (std::size_t i = 0; i < kBlockSize; ++i) {
+    sum += values[i] * weights[i];
+    weight += weights[i];
+  }
+  return sum / weight;
+}
+
+// Mean and deviation of a distribution whose extremes are known; one value has no deviation.
+void SetMoments(Distribution& out, double mean, double deviation) {
+  out.mean = std::clamp(mean, out.min, out.max);
+  out.deviation = out.min < out.max ? deviation : 0.0;
+}
+
+struct GapMoments {
+  Moments gap;
+  Moments rate;
+
+  GapMoments(double gap_shift, double rate_shift) : gap(gap_shift), rate(rate_shift) {}
+  void Add(const Block& block, const BlockArray& rates) {
+    gap.Add(block.values, block.weights);
+    rate.Add(rates, block.weights);
+  }
+};
+
+// What the first pass over the gaps finds out.
+struct GapPass {
+  std::optional<RankSelector<sim::GapSample>> ranks;  // either this
+  std::optional<LogSketch> sketch;                    // or this
+  std::optional<GapMoments> moments;
+  std::uint64_t positive = 0;
+  std::uint64_t zeros = 0;
+};
+
+void ReadGaps(std::span<const sim::GapSample> gaps, GapPass& pass) {
+  BlockArray rates;
+  pass.zeros += ForEachBlock(gaps, kLeastGap, [&](const Block& block, std::size_t count) {
+    if (pass.ranks) {
+      pass.ranks->Add(count);
+    }
+    if (block.used == 0) {
+      return;
+    }
+    Invert(block.values, rates);
+    if (!pass.moments) {
+      pass.moments.emplace(FirstMean(block.values, block.weights), FirstMean(rates, block.weights));
+    }
+    pass.moments->Add(block, rates);
+    for (std::size_t i = 0; i < block.used; ++i) {
+      pass.positive += block.counts[i];
+    }
+    if (pass.sketch) {
+      for (std::size_t i = 0; i < block.used; ++i) {
+        pass.sketch->Add(block.values[i], block.counts[i]);
+      }
+    }
+  });
+}
+
+// Moments around the means themselves, for gaps whose first block was not like the rest.
+GapMoments RereadMoments(std::span<const sim::GapSample> gaps, const GapPass& pass) {
+  GapMoments moments(pass.moments->gap.Mean(pass.positive + pass.zeros),
+                     pass.moments->rate.Mean(pass.positive));
+  BlockArray rates;
+  ForEachBlock(gaps, kLeastGap, [&](const Block& block, std::size_t) {
+    Invert(block.values, rates);
+    moments.Add(block, rates);
+  });
+  moments.gap.AddZeros(pass.zeros);
+  return moments;
+}
+
+// A percentile of either distribution as a rank among the positive gaps.
+struct Target {
+  std::uint64_t rank = 0;
+  bool is_rate = false;
+  std::size_t percentile = 0;
+};
+
+std::vector<Target> SortedTargets(std::uint64_t positive, std::uint64_t zeros) {
+  std::vector<Target> targets;
+  for (std::size_t i = 0; i < kPercentiles.size(); ++i) {
+    const std::uint64_t rank = RankOf(kPercentiles[i], positive + zeros);
+    if (rank >= zeros) {
+      targets.push_back({.rank = rank - zeros, .is_rate = false, .percentile = i});
+    }
+    // Rates ascend as gaps descend.
+    const std::uint64_t mirrored = positive - 1 - RankOf(kPercentiles[i], positive);
+    targets.push_back({.rank = mirrored, .is_rate = true, .percentile = i});
+  }
+  std::ranges::sort(targets, {}, &Target::rank);
+  return targets;
+}
+
+// Extremes and percentiles of both distributions.
+void SetRanks(const GapPass& pass, GapStatistics& out) {
+  const std::vector<Target> targets = SortedTargets(pass.positive, pass.zeros);
+  std::vector<RankQuery> queries(1);
+  for (const Target& target : targets) {
+    queries.push_back({.rank = target.rank});
+  }
+  queries.push_back({.rank = pass.positive - 1});
+  Extremes extremes;
+  if (pass.sketch) {
+    pass.sketch->Answer(queries);
+    extremes = pass.sketch->extremes();
+  } else {
+    pass.ranks->Answer(queries);
+    extremes = {.min = queries.front().value, .max = queries.back().value};
+  }
+  Distribution& gap = out.gap_ms;
+  Distribution& rate = out.tokens_per_second;
+  gap.min = pass.zeros == 0 ? extremes.min : 0.0;
+  gap.max = extremes.max;
+  rate.min = kRateScale / extremes.max;
+  rate.max = kRateScale / extremes.min;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const double value = queries[i + 1].value;
+    double Distribution::* const field = kPercentileFields[targets[i].percentile];
+    if (targets[i].is_rate) {
+      rate.*field = std::clamp(kRateScale / value, rate.min, rate.max);
+    } else {
+      gap.*field = std::clamp(value, gap.min, gap.max);
+    }
+  }
+}
+
+}  // namespace
+
+Distribution Describe(std::span<const double> values) {
+  Distribution out;
+  if (values.empty()) {
+    return out;
+  }
+  out.samples = values.size();
+  RankSelector<double> ranks(values, {.min = 0.0, .max = kMost});
+  std::optional<Moments> moments;
+  double plain_sum = 0.0;
+  ForEachBlock(values, 0.0, [&](const Block& block, std::size_t count) {
+    ranks.Add(count);
+    if (!moments) {
+      moments.emplace(FirstMean(block.values, block.weights));
+    }
+    moments->Add(block.values, block.weights);
+    for (std::size_t i = 0; i < block.used; ++i) {
+      plain_sum += block.values[i];
+    }
+  });
+  double mean = moments->Mean(out.samples);
+  if (!moments->usable(out.samples)) {
+    moments.emplace(mean);
+    ForEachBlock(values, 0.0, [&](const Block& block, std::size_t) {
+      moments->Add(block.values, block.weights);
+    });
+  }
+  const double plain_mean = plain_sum / static_cast<double>(out.samples);
+  if (std::fabs(plain_mean - mean) <= kPlainSumTolerance * mean) {
+    mean = plain_mean;
+  }
+
+  std::vector<RankQuery> queries(1);
+  for (const std::uint64_t percentile : kPercentiles) {
+    queries.push_back({.rank = RankOf(percentile, out.samples)});
+  }
+  queries.push_back({.rank = out.samples - 1});
+  ranks.Answer(queries);
+  out.min = queries.front().value;
+  out.max = queries.back().value;
+  for (std::size_t i = 0; i < kPercentiles.size(); ++i) {
+    out.*kPercentileFields[i] = queries[i + 1].value;
+  }
+  SetMoments(out, mean, moments->Deviation(out.samples));
+  return out;
+}
+
+GapStatistics DescribeGaps(std::span<const sim::GapSample> gaps, std::uint64_t zero_gaps,
+                           std::size_t exact_limit) {
+  GapStatistics out;
+  out.exact = gaps.size() <= exact_limit;
+  GapPass pass;
+  pass.zeros = zero_gaps;
+  if (out.exact) {
+    pass.ranks.emplace(gaps, Extremes{.min = kLeastGap, .max = kMost});
+  } else {
+    pass.sketch.emplace();
+  }
+  ReadGaps(gaps, pass);
+  out.gap_ms.samples = pass.positive + pass.zeros;
+  out.tokens_per_second.samples = pass.positive;
+  if (pass.positive == 0) {
+    return out;
+  }
+  SetRanks(pass, out);
+  GapMoments& moments = *pass.moments;
+  moments.gap.AddZeros(pass.zeros);
+  if (!moments.gap.usable(out.gap_ms.samples) || !moments.rate.usable(pass.positive)) {
+    moments = RereadMoments(gaps, pass);
+  }
+  SetMoments(out.gap_ms, moments.gap.Mean(out.gap_ms.samples),
+             moments.gap.Deviation(out.gap_ms.samples));
+  SetMoments(out.tokens_per_second, moments.rate.Mean(pass.positive),
+             moments.rate.Deviation(pass.positive));
+  return out;
+}
+
+}  // namespace dynosim::report
