@@ -5,8 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <vector>
 
 #include "base/result.h"
 #include "engine/effects.h"
@@ -14,48 +12,29 @@
 #include "router/round_robin.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
-#include "sim/recorder.h"
 #include "sim/run.h"
-#include "sim/telemetry.h"
-#include "sim/worker_queue.h"
+#include "sim/run_loop.h"
 #include "workload/source.h"
 
 namespace dynosim::sim {
 
-class AggregatedRun {
+class AggregatedRun final : public RunLoop {
  public:
   AggregatedRun(const scenario::Scenario& scenario, workload::RequestSource& source,
                 const RunHooks& hooks);
 
-  Result<Outcome> Run();
-
  private:
-  Result<void> Loop();
-  Result<void> Drain(double now_ms);
+  Result<void> Drain(double now_ms) override;
+  void FillOutcome(Outcome& outcome) const override;
   bool CompleteDue(double now_ms);
   bool ReleaseArrivals(double now_ms, bool first_round);
   Result<bool> StartRunnable(double now_ms);
   void ApplyAdmissions(const engine::Worker& worker, double now_ms);
-  void ApplySignals(engine::Worker& worker, double now_ms);
+  void ApplySignals(std::uint32_t place, double now_ms);
   void ApplySignal(const engine::Signal& signal, const engine::PassEffects& effects,
-                   const engine::Worker& worker, double now_ms);
-  std::optional<double> NextEventMs() const;
-  double NextWorkMs(double now_ms) const;
-  void TakeTicksBefore(double next_ms);
-  void MarkRunnable(std::uint32_t worker);
-  std::optional<std::uint32_t> FirstRunnable() const;
-  Error NoProgress(const engine::Worker& worker, double now_ms) const;
+                   std::uint32_t place, double now_ms);
 
-  const scenario::Scenario& scenario_;
-  workload::RequestSource& source_;
-  const RunHooks& hooks_;
-  std::vector<engine::Worker> workers_;
-  WorkerQueue queue_;                    // busy workers by the end of their pass or run
-  std::vector<std::uint64_t> runnable_;  // one bit per worker that may be able to start
   router::RoundRobin placement_;
-  Recorder recorder_;
-  std::optional<TelemetrySampler> telemetry_;
-  double now_ms_ = 0.0;  // time of the last processed event
 };
 
 }  // namespace dynosim::sim

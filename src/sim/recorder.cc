@@ -34,12 +34,14 @@ double SecondTokenMs(const engine::TokenTrack& track, const engine::PassLog& log
 
 }  // namespace
 
-Recorder::Recorder(std::uint32_t requests, std::uint32_t workers, bool details)
-    : index_(requests, workload::kNone),
-      ledgers_(workers),
-      settle_at_(workers, kSettlePasses),
-      details_(details) {
+Recorder::Recorder(std::uint32_t requests, bool details)
+    : index_(requests, workload::kNone), details_(details) {
   outcome_.records.reserve(requests);
+}
+
+void Recorder::AddWorker() {
+  ledgers_.emplace_back();
+  settle_at_.push_back(kSettlePasses);
 }
 
 void Recorder::OnArrival(const workload::Request& request) {
@@ -85,7 +87,7 @@ void Recorder::OnAdmitted(std::uint32_t id, Pool pool, double at_ms, std::uint64
 }
 
 void Recorder::OnCompleted(std::uint32_t id, double now_ms, const engine::TokenTrack& track,
-                           const engine::Worker& worker) {
+                           std::uint32_t place, const engine::Worker& worker) {
   RequestRecord& r = record(id);
   r.terminal = true;
   r.status = workload::TerminalStatus::kCompleted;
@@ -101,7 +103,7 @@ void Recorder::OnCompleted(std::uint32_t id, double now_ms, const engine::TokenT
   if (track.tokens >= 2) {
     r.second_token_ms = SecondTokenMs(track, log);
   }
-  ledgers_[worker.id()].Add(track, log);
+  ledgers_[place].Add(track, log);
 }
 
 void Recorder::OnRejected(std::uint32_t id, double now_ms, const engine::Rejection& rejection) {
@@ -118,24 +120,24 @@ void Recorder::OnRejected(std::uint32_t id, double now_ms, const engine::Rejecti
   }
 }
 
-void Recorder::MaybeSettle(engine::Worker& worker) {
-  std::uint64_t& at = settle_at_[worker.id()];
+void Recorder::MaybeSettle(std::uint32_t place, engine::Worker& worker) {
+  std::uint64_t& at = settle_at_[place];
   if (worker.log().size() < at) {
     return;
   }
-  ledgers_[worker.id()].Settle(std::min(worker.OldestLivePass(), worker.passes()), worker.log());
+  ledgers_[place].Settle(std::min(worker.OldestLivePass(), worker.passes()), worker.log());
   // A request that lives long keeps its passes; looking again costs a walk over all held requests.
   at = worker.log().size() + kSettlePasses;
 }
 
-Outcome Recorder::Take(std::vector<engine::Worker>& workers) {
-  for (engine::Worker& worker : workers) {
-    GapLedger& ledger = ledgers_[worker.id()];
-    ledger.Settle(worker.log().last() + 1, worker.log());
-    ledger.MoveTo(outcome_.gaps, outcome_.zero_gaps);
-    outcome_.forward_passes += worker.passes();
-    outcome_.preemptions += worker.Preemptions();
-  }
+void Recorder::Settle(std::uint32_t place, engine::Worker& worker) {
+  ledgers_[place].Settle(worker.log().last() + 1, worker.log());
+  ledgers_[place].MoveTo(outcome_.gaps, outcome_.zero_gaps);
+  outcome_.forward_passes += worker.passes();
+  outcome_.preemptions += worker.Preemptions();
+}
+
+Outcome Recorder::Take() {
   OrderRecords();
   return std::move(outcome_);
 }

@@ -16,14 +16,17 @@ namespace dynosim::sim {
 class Recorder {
  public:
   // `requests`: how many may come; `details`: keep what only per-request reports need.
-  Recorder(std::uint32_t requests, std::uint32_t workers, bool details);
+  Recorder(std::uint32_t requests, bool details);
+
+  // Workers are known by their place in the run's list.
+  void AddWorker();
 
   void OnArrival(const workload::Request& request);
   void OnRouted(std::uint32_t id, const RoutingRecord& routing);
   void OnAdmitted(std::uint32_t id, Pool pool, double at_ms, std::uint64_t reused_tokens);
   // The request ended with all its tokens from `worker`; its last pass has ended now.
   void OnCompleted(std::uint32_t id, double now_ms, const engine::TokenTrack& track,
-                   const engine::Worker& worker);
+                   std::uint32_t place, const engine::Worker& worker);
   void OnRejected(std::uint32_t id, double now_ms, const engine::Rejection& rejection);
 
   RequestRecord& record(std::uint32_t id) { return outcome_.records[index_[id]]; }
@@ -35,17 +38,19 @@ class Recorder {
   Outcome& outcome() { return outcome_; }
 
   // Settles passes that no held request refers to, when the worker's log has grown long.
-  void MaybeSettle(engine::Worker& worker);
-  // Settles everything, orders the records, and hands the outcome over.
-  Outcome Take(std::vector<engine::Worker>& workers);
+  void MaybeSettle(std::uint32_t place, engine::Worker& worker);
+  // Settles all passes of a worker and takes its counters; in place order, at the end of the run.
+  void Settle(std::uint32_t place, engine::Worker& worker);
+  // Orders the records and hands the outcome over.
+  Outcome Take();
 
  private:
   void OrderRecords();
 
   Outcome outcome_;
   std::vector<std::uint32_t> index_;      // request id -> record
-  std::vector<GapLedger> ledgers_;        // by worker
-  std::vector<std::uint64_t> settle_at_;  // log length at which settling is tried next, by worker
+  std::vector<GapLedger> ledgers_;        // by place
+  std::vector<std::uint64_t> settle_at_;  // log length at which settling is tried next, by place
   bool details_;
   std::uint64_t terminal_ = 0;
 };

@@ -35,61 +35,72 @@ void TelemetrySampler::OnCompleted(const RequestRecord& record) {
   }
 }
 
-void TelemetrySampler::Take(TelemetrySample::Kind kind, double now_ms,
-                            std::vector<engine::Worker>& workers) {
+void TelemetrySampler::Observe(const Observed& observed, double now_ms, TelemetrySample& sample,
+                               Totals& totals) {
+  engine::Worker& worker = *observed.worker;
+  const bool prefill = observed.pool == Pool::kPrefill;
+  worker.Publish(now_ms);
+  for (std::uint32_t rank = 0; rank < worker.ranks(); ++rank) {
+    const engine::RankMetrics& m = worker.Published(rank);
+    (prefill ? sample.prefill_schedulers : sample.decode_schedulers)
+        .push_back({.worker = worker.id(),
+                    .dp_rank = rank,
+                    .active_blocks = m.active_blocks,
+                    .inactive_blocks = m.inactive_blocks,
+                    .total_blocks = m.total_blocks,
+                    .running_requests = m.running_requests,
+                    .waiting_requests = m.waiting_requests});
+    totals.preemptions += m.preemptions_total;
+    totals.hit_tokens += m.cache_hit_tokens;
+    totals.total_tokens += m.cache_total_tokens;
+  }
+  (prefill ? sample.active_prefill_ids : sample.active_decode_ids).push_back(worker.id());
+}
+
+void TelemetrySampler::FillTraffic(TelemetrySample& s) {
+  s.arriving_requests = arrivals_;
+  s.completed_requests = completed_;
+  s.avg_isl = Mean(isl_sum_, completed_);
+  s.avg_osl = Mean(osl_sum_, completed_);
+  s.avg_ttft_ms = Mean(ttft_sum_, ttft_count_);
+  s.avg_itl_ms = Mean(itl_sum_, itl_count_);
+  s.ttft_count = ttft_count_;
+  s.itl_count = itl_count_;
+  arrivals_ = completed_ = ttft_count_ = itl_count_ = 0;
+  isl_sum_ = osl_sum_ = ttft_sum_ = itl_sum_ = 0.0;
+  fresh_ = false;
+}
+
+void TelemetrySampler::Take(TelemetrySample::Kind kind, double now_ms) {
   TelemetrySample s;
   s.ordinal = samples_.size();
   s.kind = kind;
   s.interval_start_ms = last_ms_;
   s.sampled_at_ms = now_ms;
   s.duration_s = (now_ms - last_ms_) / 1000.0;
-  std::uint64_t preemptions = 0;
-  std::uint64_t hits = 0;
-  std::uint64_t total = 0;
+  Totals prefill_totals;
+  Totals decode_totals;
   engine::DecodeCounters decode;
-  for (engine::Worker& worker : workers) {
-    worker.Publish(now_ms);
-    for (std::uint32_t rank = 0; rank < worker.ranks(); ++rank) {
-      const engine::RankMetrics& m = worker.Published(rank);
-      s.decode_schedulers.push_back({.worker = worker.id(),
-                                     .dp_rank = rank,
-                                     .active_blocks = m.active_blocks,
-                                     .inactive_blocks = m.inactive_blocks,
-                                     .total_blocks = m.total_blocks,
-                                     .running_requests = m.running_requests,
-                                     .waiting_requests = m.waiting_requests});
-      preemptions += m.preemptions_total;
-      hits += m.cache_hit_tokens;
-      total += m.cache_total_tokens;
+  for (const Observed& observed : workers_) {
+    Observe(observed, now_ms, s, observed.pool == Pool::kPrefill ? prefill_totals : decode_totals);
+    if (observed.pool == Pool::kPrefill) {
+      continue;
     }
-    decode.forwards += worker.published_decode().forwards;
-    decode.tokens += worker.published_decode().tokens;
-    s.active_decode_ids.push_back(worker.id());
+    decode.forwards += observed.worker->published_decode().forwards;
+    decode.tokens += observed.worker->published_decode().tokens;
   }
   if (kind != TelemetrySample::Kind::kBaseline) {
-    s.arriving_requests = arrivals_;
-    s.completed_requests = completed_;
-    s.avg_isl = Mean(isl_sum_, completed_);
-    s.avg_osl = Mean(osl_sum_, completed_);
-    s.avg_ttft_ms = Mean(ttft_sum_, ttft_count_);
-    s.avg_itl_ms = Mean(itl_sum_, itl_count_);
-    s.ttft_count = ttft_count_;
-    s.itl_count = itl_count_;
+    FillTraffic(s);
     s.accept_length_forward_count = decode.forwards - decode_.forwards;
     if (s.accept_length_forward_count > 0) {
       s.avg_accept_length = static_cast<double>(decode.tokens - decode_.tokens) /
                             static_cast<double>(s.accept_length_forward_count);
     }
-    s.decode_interval = {.cache_hit_tokens = hits - hit_tokens_,
-                         .cache_total_tokens = total - total_tokens_,
-                         .preemptions = preemptions - preemptions_};
-    arrivals_ = completed_ = ttft_count_ = itl_count_ = 0;
-    isl_sum_ = osl_sum_ = ttft_sum_ = itl_sum_ = 0.0;
-    preemptions_ = preemptions;
-    hit_tokens_ = hits;
-    total_tokens_ = total;
+    s.prefill_interval = prefill_totals.Since(prefill_totals_);
+    s.decode_interval = decode_totals.Since(decode_totals_);
+    prefill_totals_ = prefill_totals;
+    decode_totals_ = decode_totals;
     decode_ = decode;
-    fresh_ = false;
   }
   if (kind == TelemetrySample::Kind::kPeriodic) {
     ++ticks_;
@@ -101,9 +112,9 @@ void TelemetrySampler::Take(TelemetrySample::Kind kind, double now_ms,
   samples_.push_back(std::move(s));
 }
 
-void TelemetrySampler::TakeFinal(double end_ms, std::vector<engine::Worker>& workers) {
+void TelemetrySampler::TakeFinal(double end_ms) {
   if (end_ms > last_ms_ || fresh_) {
-    Take(TelemetrySample::Kind::kFinal, end_ms, workers);
+    Take(TelemetrySample::Kind::kFinal, end_ms);
   }
 }
 

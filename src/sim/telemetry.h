@@ -16,6 +16,9 @@ class TelemetrySampler {
  public:
   explicit TelemetrySampler(double interval_ms) : interval_ms_(interval_ms) {}
 
+  // The sampler looks at workers in the order of their addition; they outlive it.
+  void AddWorker(engine::Worker& worker, Pool pool) { workers_.push_back({&worker, pool}); }
+
   void OnArrival() {
     ++arrivals_;
     fresh_ = true;
@@ -27,13 +30,30 @@ class TelemetrySampler {
   double NextMs() const { return baseline_ms_ + static_cast<double>(ticks_ + 1) * interval_ms_; }
 
   // Takes a sample; a periodic one arms the next.
-  void Take(TelemetrySample::Kind kind, double now_ms, std::vector<engine::Worker>& workers);
+  void Take(TelemetrySample::Kind kind, double now_ms);
   // The last sample of the run, if time has passed or something happened since the one before.
-  void TakeFinal(double end_ms, std::vector<engine::Worker>& workers);
+  void TakeFinal(double end_ms);
 
   std::vector<TelemetrySample>& samples() { return samples_; }
 
  private:
+  struct Observed {
+    engine::Worker* worker;
+    Pool pool;
+  };
+  // Cumulative counters of one role.
+  struct Totals {
+    std::uint64_t preemptions = 0, hit_tokens = 0, total_tokens = 0;
+    IntervalSample Since(const Totals& before) const {
+      return {.cache_hit_tokens = hit_tokens - before.hit_tokens,
+              .cache_total_tokens = total_tokens - before.total_tokens,
+              .preemptions = preemptions - before.preemptions};
+    }
+  };
+  void Observe(const Observed& observed, double now_ms, TelemetrySample& sample, Totals& totals);
+  void FillTraffic(TelemetrySample& sample);
+
+  std::vector<Observed> workers_;
   double interval_ms_;
   double baseline_ms_ = 0.0;
   double last_ms_ = 0.0;
@@ -44,7 +64,7 @@ class TelemetrySampler {
   double isl_sum_ = 0.0, osl_sum_ = 0.0, ttft_sum_ = 0.0, itl_sum_ = 0.0;
   std::uint64_t ttft_count_ = 0, itl_count_ = 0;
   // Totals at the last sample that consumed them.
-  std::uint64_t preemptions_ = 0, hit_tokens_ = 0, total_tokens_ = 0;
+  Totals prefill_totals_, decode_totals_;
   engine::DecodeCounters decode_;
   std::vector<TelemetrySample> samples_;
 };

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// RunLoop: what every topology shares: the clock, the queue of busy workers, the cap, telemetry
+// ticks, and the records (chapter 30, sections 2, 3 and 5). A topology says what happens at one
+// time (Drain).
+//
+// Workers of all pools stand in one list, in pool order, so that list order is the order in which
+// equal-time completions are applied.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/settings.h"
+#include "engine/worker.h"
+#include "scenario/scenario.h"
+#include "sim/outcome.h"
+#include "sim/recorder.h"
+#include "sim/run.h"
+#include "sim/telemetry.h"
+#include "sim/worker_queue.h"
+#include "workload/source.h"
+
+namespace dynosim::sim {
+
+// Zero-time passes without any effect that one worker may make in a row at one time.
+inline constexpr std::uint64_t kIdlePassLimit = 10000;
+
+class RunLoop {
+ public:
+  RunLoop(const scenario::Scenario& scenario, workload::RequestSource& source,
+          const RunHooks& hooks);
+  RunLoop(const RunLoop&) = delete;
+  RunLoop& operator=(const RunLoop&) = delete;
+  virtual ~RunLoop() = default;
+
+  Result<Outcome> Run();
+
+ protected:
+  // Processes everything that happens at `now_ms`, until nothing changes.
+  virtual Result<void> Drain(double now_ms) = 0;
+  // Time of the next event that is not the end of a pass or an arrival.
+  virtual std::optional<double> NextTopologyEventMs() const { return std::nullopt; }
+  // No next event is left though requests are in flight: frees one stuck rank. False if none is
+  // stuck.
+  virtual bool Unstick() { return false; }
+  // Topology part of the outcome: worker-seconds and GPUs.
+  virtual void FillOutcome(Outcome& outcome) const = 0;
+
+  // Adds a worker to the end of the list and returns its place there. `id` counts inside its pool.
+  std::uint32_t AddWorker(const engine::EngineSettings& settings, Pool pool, std::uint32_t id);
+  engine::Worker& worker(std::uint32_t place) { return workers_[place]; }
+
+  // Makes the queue agree with the worker's state after a command.
+  void Requeue(std::uint32_t place);
+  void MarkRunnable(std::uint32_t place) { runnable_[place / 64] |= 1ULL << (place % 64); }
+  // Next place in [from, to) that may be able to start; unmarks it.
+  std::optional<std::uint32_t> TakeRunnable(std::uint32_t from, std::uint32_t to);
+  // A sample that is due now, taken when everything else of this round is done.
+  void TakeTickAt(double now_ms);
+
+  static Error TimingFailed(const engine::Worker& worker, double now_ms);
+  static Error NoProgress(const engine::Worker& worker, double now_ms);
+
+  double now_ms() const { return now_ms_; }
+
+  const scenario::Scenario& scenario_;
+  workload::RequestSource& source_;
+  WorkerQueue queue_;  // busy workers by the end of their pass or run
+  Recorder recorder_;
+  std::optional<TelemetrySampler> telemetry_;
+
+ private:
+  Result<void> Loop();
+  Result<void> DrainAt(double now_ms);
+  Result<void> StopAtCap(double next_ms, double cap_ms);
+  Error DeadEnd() const;
+  std::optional<double> NextEventMs() const;
+  double NextWorkMs(double now_ms) const;
+  void TakeTicksBefore(double next_ms);
+
+  const RunHooks& hooks_;
+  std::deque<engine::Worker> workers_;
+  std::vector<std::uint64_t> runnable_;  // one bit per worker
+  double now_ms_ = 0.0;                  // time of the last processed event
+  std::uint64_t drains_ = 0;
+};
+
+}  // namespace dynosim::sim
