@@ -282,7 +282,8 @@ void Decoder::Require(std::string_view name) {
 }
 
 void Decoder::Refuse(std::string_view name, std::string_view reason) {
-  const Json* value = Declare(name);
+  refused_.push_back(name);
+  const Json* value = value_->Find(name);
   if (value != nullptr && !value->is_null()) {
     Fail(name, std::string(reason));
   }
@@ -293,7 +294,8 @@ void Decoder::CheckUnknown() {
     return;
   }
   for (const Json::Member& member : value_->object()) {
-    if (std::ranges::find(known_, member.first) != known_.end()) {
+    if (std::ranges::find(known_, member.first) != known_.end() ||
+        std::ranges::find(refused_, member.first) != refused_.end()) {
       continue;
     }
     std::string shown;

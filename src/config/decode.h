@@ -89,7 +89,7 @@ class Decoder {
   const Json* Raw(std::string_view name);
   // A field that must be present.
   void Require(std::string_view name);
-  // A name that is known and refused: an error when it is present and not null.
+  // A name that is refused with its reason when it is present and not null.
   void Refuse(std::string_view name, std::string_view reason);
 
   // True when the object has a member of this name; does not declare it.
@@ -97,7 +97,8 @@ class Decoder {
   // Sets an error at a field ("" for the object itself) unless there is one already.
   void Fail(std::string_view name, std::string message);
   bool failed() const { return error_.has_value(); }
-  const std::string& path() const { return path_; }
+  // The names declared so far.
+  std::span<const std::string_view> names() const { return known_; }
   std::string PathOf(std::string_view name) const;
 
   // Reports the first error, or the first name that no call has declared. The error has the path in
@@ -118,6 +119,7 @@ class Decoder {
   const Json* value_;
   std::string path_;
   std::vector<std::string_view> known_;
+  std::vector<std::string_view> refused_;
   std::optional<std::string> error_;
 };
 

@@ -125,7 +125,7 @@ TEST(Decoder, UnknownNamesSuggestTheNearestOrListAll) {
             "--flag: inner: unknown field \"prot\"; did you mean \"port\"?");
   EXPECT_EQ(ErrorOf(R"({"zzzzzzzz":1})"),
             "--flag: unknown field \"zzzzzzzz\"; allowed are: blocks, limit, sequences, cache, "
-            "ratio, file, color, inner, offload");
+            "ratio, file, color, inner");
   EXPECT_EQ(ErrorOf("{\"" + std::string(5000, 'x') + "\":1}").find('\n'), std::string::npos);
   EXPECT_LT(ErrorOf("{\"" + std::string(5000, 'x') + "\":1}").size(), 300U);
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "timing/model.h"
 
 namespace dynosim::engine {
@@ -61,6 +62,7 @@ struct EngineSettings {
   std::uint32_t tensor_parallel_size = 1;
   std::optional<double> startup_time_s;               // of workers added later
   std::shared_ptr<const timing::TimingModel> timing;  // never null after decoding
+  Json timing_config;                                 // the timing_model object that makes it again
 };
 
 }  // namespace dynosim::engine

@@ -3,16 +3,12 @@
 #include "timing/npz.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +19,7 @@
 
 #include <zlib.h>
 
+#include "base/mapped_file.h"
 #include "base/result.h"
 
 namespace dynosim::timing {
@@ -387,28 +384,10 @@ Result<std::vector<NpyArray>> ReadNpz(const std::string& path,
   const auto fail = [&](const std::string& message) {
     return FailedError("", path + ": " + message);
   };
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  errno = 0;
-  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rb"));
-  if (!file) {
-    return fail("cannot be opened: " + std::generic_category().message(errno));
-  }
-  std::string bytes;
-  std::array<char, 65536> buffer;
-  for (;;) {
-    const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), file.get());
-    bytes.append(buffer.data(), got);
-    if (bytes.size() > kMaxFileBytes) {
-      return fail("is larger than " + std::to_string(kMaxFileBytes >> 20) + " MiB");
-    }
-    if (got < buffer.size()) {
-      break;
-    }
-  }
-  if (std::ferror(file.get()) != 0) {
-    return fail("cannot be read: " + std::generic_category().message(errno));
+  DYNO_TRY(const MappedFile file, MappedFile::Open(path));
+  const std::string_view bytes = file.text();
+  if (bytes.size() > kMaxFileBytes) {
+    return fail("is larger than " + std::to_string(kMaxFileBytes >> 20) + " MiB");
   }
   auto arrays = ParseNpz(bytes, names);
   if (!arrays) {

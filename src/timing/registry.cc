@@ -52,7 +52,7 @@ Made MakeProfile(const Json& spec, const std::string& path, std::string_view whe
   DYNO_TRY_VOID(decoder.Finish(where));
   auto profile = LoadProfile(file);
   if (!profile) {
-    return UsageError(std::string(where), path + ".path: " + profile.error().message);
+    return UsageError(std::string(where), path + ".path: " + profile.error().Text());
   }
   return NamedTiming{.model = std::make_shared<ProfileTiming>(*std::move(profile)), .config = {}};
 }

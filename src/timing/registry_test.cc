@@ -63,8 +63,7 @@ TEST(TimingRegistry, FaultsNameTheField) {
       {R"({"type":"external","provider":"dynamo_profile","config":{}})",
        "--flag: engine.timing_model.config.path: is required"},
       {R"({"type":"external","provider":"dynamo_profile","config":{"path":"/none.npz"}})",
-       "--flag: engine.timing_model.config.path: /none.npz: cannot be opened: No such file or "
-       "directory"},
+       "--flag: engine.timing_model.config.path: /none.npz: no such file"},
   };
   for (const auto& [text, message] : cases) {
     EXPECT_EQ(ErrorOf(text), message);
