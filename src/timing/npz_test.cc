@@ -215,7 +215,7 @@ TEST(Npz, FileErrorsNameTheFile) {
   EXPECT_EQ(missing.error().Text(), "/nonexistent/profile.npz: no such file");
   const auto directory = ReadNpz("/", kNames);
   ASSERT_FALSE(directory);
-  EXPECT_EQ(directory.error().Text(), "/: is a directory");
+  EXPECT_EQ(directory.error().Text(), "/: is a directory, a file is needed");
 
   const std::string path = testing::TempDir() + "npz_test.npz";
   std::ofstream(path, std::ios::binary) << Zip({{"a.npy", Vector({7.0})}});
