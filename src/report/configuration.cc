@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "engine/settings.h"
+#include "engine/settings_decode.h"
 #include "scenario/scenario.h"
 #include "workload/spec.h"
 
@@ -31,30 +32,6 @@ void AddIfSet(Json& json, std::string key, const std::optional<T>& value) {
 }
 
 Json Limit(std::uint64_t value) { return value == engine::kUnlimited ? Json() : Json(value); }
-
-std::string_view BackendName(engine::Backend backend) {
-  switch (backend) {
-    case engine::Backend::kVllm:
-      return "vllm";
-    case engine::Backend::kSglang:
-      return "sglang";
-    case engine::Backend::kTrtllm:
-      return "trtllm";
-  }
-  return "";
-}
-
-std::string_view RoleName(engine::WorkerRole role) {
-  switch (role) {
-    case engine::WorkerRole::kAggregated:
-      return "aggregated";
-    case engine::WorkerRole::kPrefill:
-      return "prefill";
-    case engine::WorkerRole::kDecode:
-      return "decode";
-  }
-  return "";
-}
 
 // Shortest decimals, comma-separated: "0.85,0.3".
 std::string AcceptRatesText(const engine::EngineSettings& settings) {
@@ -96,9 +73,9 @@ void AddTransfer(Json& json, const engine::EngineSettings& settings) {
                : "full_prompt");
 }
 
-Json CoreJson(const engine::EngineSettings& settings, const Json& timing_model) {
+Json CoreJson(const engine::EngineSettings& settings) {
   Json json;
-  json.Add("backend", BackendName(settings.backend));
+  json.Add("backend", engine::BackendName(settings.backend));
   json.Add("num_gpu_blocks", settings.num_gpu_blocks);
   json.Add("block_size", settings.block_size);
   json.Add("max_model_len", OrNull(settings.max_model_len));
@@ -111,13 +88,11 @@ Json CoreJson(const engine::EngineSettings& settings, const Json& timing_model) 
   json.Add("speedup_ratio", settings.speedup_ratio);
   json.Add("decode_speedup_ratio", settings.decode_speedup_ratio);
   AddSpeculation(json, settings);
-  json.Add("worker_type", RoleName(settings.worker_role));
+  json.Add("worker_type", engine::WorkerRoleName(settings.worker_role));
   json.Add("preemption_mode",
            settings.preemption_mode == engine::PreemptionMode::kFifo ? "fifo" : "lifo");
   AddTransfer(json, settings);
-  if (!timing_model.is_null()) {
-    json.Add("timing_model", timing_model);
-  }
+  json.Add("timing_model", settings.timing_config);
   json.Add("sglang", SglangJson(settings.sglang));
   Json trtllm;
   trtllm.Add("capacity_scheduler_policy", "guaranteed_no_evict");
@@ -154,9 +129,9 @@ void AddTrace(Json& json, const workload::TraceSpec& spec) {
 
 }  // namespace
 
-Json EngineJson(const engine::EngineSettings& settings, const Json& timing_model) {
+Json EngineJson(const engine::EngineSettings& settings) {
   Json json;
-  json.Add("engine", CoreJson(settings, timing_model));
+  json.Add("engine", CoreJson(settings));
   json.Add("dp_size", settings.dp_size);
   json.Add("tensor_parallel_size", settings.tensor_parallel_size);
   json.Add("startup_time", OrNull(settings.startup_time_s));
@@ -164,7 +139,7 @@ Json EngineJson(const engine::EngineSettings& settings, const Json& timing_model
   return json;
 }
 
-Json ConfigurationJson(const scenario::Scenario& scenario, const Json& timing_model) {
+Json ConfigurationJson(const scenario::Scenario& scenario) {
   Json json;
   const workload::WorkloadSpec& workload = scenario.workload;
   if (workload.trace) {
@@ -178,7 +153,7 @@ Json ConfigurationJson(const scenario::Scenario& scenario, const Json& timing_mo
   json.Add("replay_mode", "offline");
   json.Add("router_mode", "round_robin");
   json.Add("num_workers", scenario.num_workers);
-  json.Add("extra_engine_args", EngineJson(scenario.engine, timing_model));
+  json.Add("extra_engine_args", EngineJson(scenario.engine));
   AddIfSet(json, "max_sim_time_ms", scenario.max_sim_time_ms);
   AddIfSet(json, "sla_ttft_ms", scenario.goodput.ttft_ms);
   AddIfSet(json, "sla_itl_ms", scenario.goodput.itl_ms);

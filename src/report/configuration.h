@@ -10,10 +10,9 @@
 
 namespace dynosim::report {
 
-// The nested engine object of chapter 10, section 1, with all defaults. `timing_model` is taken as
-// it is; left out when null.
-Json EngineJson(const engine::EngineSettings& settings, const Json& timing_model);
+// The nested engine object of chapter 10, section 1, with all defaults.
+Json EngineJson(const engine::EngineSettings& settings);
 
-Json ConfigurationJson(const scenario::Scenario& scenario, const Json& timing_model);
+Json ConfigurationJson(const scenario::Scenario& scenario);
 
 }  // namespace dynosim::report

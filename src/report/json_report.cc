@@ -73,7 +73,7 @@ std::vector<ReportMember> Members(const ReportParts& parts) {
     add_value(std::move(member.first), std::move(member.second));
   }
   add_value("coverage", CoverageJson(parts));
-  add_value("configuration", ConfigurationJson(parts.scenario, parts.timing_model));
+  add_value("configuration", ConfigurationJson(parts.scenario));
   if (parts.scenario.capture_per_request) {
     members.push_back(
         {.key = "per_request", .write = [&parts](JsonWriter& out) { WriteRows(out, parts); }});

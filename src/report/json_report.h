@@ -8,7 +8,6 @@
 
 #include <string>
 
-#include "base/json.h"
 #include "base/result.h"
 #include "report/json_writer.h"
 #include "report/per_request.h"
@@ -24,9 +23,6 @@ struct ReportParts {
   const sim::Outcome& outcome;
   const scenario::Scenario& scenario;
   const SessionNames& session_names;
-  // The timing_model object of the engine configuration as the user gave it (or its default);
-  // a TimingModel cannot be turned back into it.
-  const Json& timing_model;
 };
 
 // Writes the report as one object and a line feed, in the style of the writer.
