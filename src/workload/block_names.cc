@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/block_names.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "workload/request.h"
+
+namespace dynosim::workload {
+namespace {
+
+// Values up to this much beyond the number of nodes index an array instead of a hash table.
+constexpr std::size_t kDenseSlack = 1 << 16;
+// No pool holds so many blocks; longer counts are cut here.
+constexpr std::uint64_t kMaxBlocks = std::numeric_limits<std::uint32_t>::max() - 1;
+
+std::size_t GrownSize(std::size_t wanted, std::size_t current) {
+  return std::max({wanted + 1, current * 2, std::size_t{1024}});
+}
+
+}  // namespace
+
+BlockNames::Sequence BlockNames::Append(Sequence sequence, std::uint32_t value,
+                                        std::uint64_t count) {
+  if (count == 0) {
+    return sequence;
+  }
+  const std::uint32_t node = sequence.node;
+  const bool longer = node != kNone && !IsPrivate(node) && nodes_[node].value == value;
+  return {longer ? node : Child(sequence, value), sequence.tokens + count};
+}
+
+BlockNames::Sequence BlockNames::AppendRuns(Sequence sequence,
+                                            std::span<const std::uint32_t> values,
+                                            std::uint64_t run_length, std::uint64_t count) {
+  for (const std::uint32_t value : values) {
+    const std::uint64_t run = std::min(run_length, count);
+    sequence = Append(sequence, value, run);
+    count -= run;
+  }
+  return sequence;
+}
+
+BlockNames::Sequence BlockNames::AppendPrivate(Sequence sequence, std::uint32_t owner,
+                                               std::uint64_t count) {
+  DYNO_CHECK(IsPrivate(owner));
+  if (count == 0) {
+    return sequence;
+  }
+  nodes_[owner] = {.start = sequence.tokens, .parent = sequence.node, .value = 0};
+  return {owner, sequence.tokens + count};
+}
+
+std::uint32_t BlockNames::Child(Sequence sequence, std::uint32_t value) {
+  if (value < first_node_.size()) {
+    const std::uint32_t node = first_node_[value];
+    if (node == kNone) {
+      return first_node_[value] = NewNode(sequence, value);
+    }
+    if (nodes_[node].parent == sequence.node && nodes_[node].start == sequence.tokens) {
+      return node;
+    }
+  } else if (!sparse_ && value < nodes_.size() + kDenseSlack) {
+    first_node_.resize(GrownSize(value, first_node_.size()), kNone);
+    return first_node_[value] = NewNode(sequence, value);
+  } else {
+    sparse_ = true;
+  }
+  const auto [node, is_new] =
+      other_nodes_.TryInsert(Key{sequence.node, value, sequence.tokens}, size());
+  return is_new ? NewNode(sequence, value) : *node;
+}
+
+std::uint32_t BlockNames::NewNode(Sequence sequence, std::uint32_t value) {
+  DYNO_CHECK(nodes_.size() < kNone);
+  nodes_.push_back({.start = sequence.tokens, .parent = sequence.node, .value = value});
+  return size() - 1;
+}
+
+void BlockNames::Extents(Sequence sequence, std::uint64_t block_size,
+                         std::vector<BlockExtent>& out) const {
+  // From the last run back to the first: block i ends in a run if the run covers its last token.
+  const auto walk = [&](auto blocks_in) {
+    std::uint64_t end = blocks_in(sequence.tokens);
+    for (std::uint32_t node = sequence.node; node != kNone; node = nodes_[node].parent) {
+      const std::uint64_t begin = blocks_in(nodes_[node].start);
+      if (end > begin) {
+        const std::uint64_t count = std::min(end - begin, kMaxBlocks);
+        out.push_back({node, 0, static_cast<std::uint32_t>(count)});
+      }
+      end = begin;
+    }
+  };
+  const auto first = static_cast<std::ptrdiff_t>(out.size());
+  if (std::has_single_bit(block_size)) {
+    const int shift = std::countr_zero(block_size);
+    walk([shift](std::uint64_t tokens) { return tokens >> shift; });
+  } else {
+    walk([block_size](std::uint64_t tokens) { return tokens / block_size; });
+  }
+  std::reverse(out.begin() + first, out.end());
+}
+
+void BlockNames::Tokens(Sequence sequence, std::vector<std::uint32_t>& out) const {
+  const std::size_t first = out.size();
+  out.resize(first + sequence.tokens);
+  const std::span<std::uint32_t> tokens(out.data() + first, sequence.tokens);
+  std::uint64_t end = sequence.tokens;
+  for (std::uint32_t node = sequence.node; node != kNone; node = nodes_[node].parent) {
+    const std::uint64_t start = nodes_[node].start;
+    const std::span<std::uint32_t> run = tokens.subspan(start, end - start);
+    if (IsPrivate(node)) {
+      for (std::size_t i = 0; i < run.size(); ++i) {
+        run[i] = GeneratedToken(std::uint64_t{node} + 1, i);
+      }
+    } else {
+      std::fill(run.begin(), run.end(), nodes_[node].value);
+    }
+    end = start;
+  }
+}
+
+std::uint32_t IdNumbers::Number(std::uint64_t id) {
+  if (id < small_.size()) {
+    if (small_[id] != kNone) {
+      return small_[id];
+    }
+  }
+  if (!large_.empty()) {
+    if (const std::uint32_t* known = large_.Find(id)) {
+      return *known;
+    }
+  }
+  if (count_ == kNone - 1) {
+    return kNone;
+  }
+  if (id >= small_.size() && id < std::uint64_t{count_} * 2 + kDenseSlack) {
+    small_.resize(GrownSize(id, small_.size()), kNone);
+  }
+  if (id < small_.size()) {
+    small_[id] = count_;
+  } else {
+    large_.TryInsert(id, count_);
+  }
+  return count_++;
+}
+
+}  // namespace dynosim::workload

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/traces/mooncake.h"
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/flat_map.h"
+#include "base/numeric.h"
+#include "base/result.h"
+#include "base/text_file.h"
+#include "workload/block_names.h"
+#include "workload/limits.h"
+#include "workload/load.h"
+#include "workload/request.h"
+#include "workload/spec.h"
+#include "workload/trace_sessions.h"
+#include "workload/trace_source.h"
+#include "workload/trace_table.h"
+#include "workload/traces/json_rows.h"
+
+namespace dynosim::workload {
+namespace {
+
+constexpr std::int64_t kDefaultBlockSize = 512;
+
+enum class Field : std::uint8_t {
+  kTimestamp,
+  kInputLength,
+  kOutputLength,
+  kHashIds,
+  kSessionId,
+  kDelay,
+  kRequestId,
+  kOutputTokenIds,
+  kPriority,
+  kStrictPriority,
+  kPolicyClass,
+  kOther,
+};
+
+struct FieldName {
+  std::string_view name;
+  Field field = Field::kOther;
+};
+
+constexpr std::array kFieldNames = {
+    FieldName{"timestamp", Field::kTimestamp},
+    FieldName{"input_length", Field::kInputLength},
+    FieldName{"output_length", Field::kOutputLength},
+    FieldName{"hash_ids", Field::kHashIds},
+    FieldName{"session_id", Field::kSessionId},
+    FieldName{"delay", Field::kDelay},
+    FieldName{"created_time", Field::kTimestamp},
+    FieldName{"input_tokens", Field::kInputLength},
+    FieldName{"output_tokens", Field::kOutputLength},
+    FieldName{"delay_ms", Field::kDelay},
+    FieldName{"request_id", Field::kRequestId},
+    FieldName{"output_token_ids", Field::kOutputTokenIds},
+    FieldName{"priority", Field::kPriority},
+    FieldName{"strict_priority", Field::kStrictPriority},
+    FieldName{"policy_class", Field::kPolicyClass},
+};
+
+Field FindField(std::string_view key) {
+  for (const FieldName& entry : kFieldNames) {
+    if (entry.name == key) {
+      return entry.field;
+    }
+  }
+  return Field::kOther;
+}
+
+// One line as written. Absent members and null are the same.
+struct Row {
+  std::uint32_t fields_seen = 0;  // bit per Field
+  std::optional<double> timestamp_ms;
+  std::optional<double> delay_ms;
+  std::optional<std::uint64_t> input_length;
+  std::optional<std::uint64_t> output_length;
+  std::optional<std::string_view> session_id;
+  std::optional<std::string_view> request_id;
+  std::optional<std::string_view> policy_class;
+  std::optional<std::int32_t> priority;
+  std::optional<std::uint64_t> strict_priority;
+  bool has_hash_ids = false;
+  bool has_output_token_ids = false;
+  std::vector<std::uint64_t> hash_ids;
+  std::vector<std::uint64_t> output_token_ids;
+
+  void Clear() {
+    std::vector<std::uint64_t> ids = std::move(hash_ids);
+    std::vector<std::uint64_t> tokens = std::move(output_token_ids);
+    ids.clear();
+    tokens.clear();
+    *this = Row{};
+    hash_ids = std::move(ids);
+    output_token_ids = std::move(tokens);
+  }
+};
+
+bool ReadMember(JsonRows& rows, Row& row) {
+  constexpr std::uint64_t kMaxU64 = std::numeric_limits<std::uint64_t>::max();
+  constexpr std::uint64_t kMaxU32 = std::numeric_limits<std::uint32_t>::max();
+  const Field field = FindField(rows.key());
+  const std::uint32_t bit = 1U << static_cast<unsigned>(field);
+  if (field != Field::kOther && (row.fields_seen & bit) != 0) {
+    return rows.FailMember("is given twice (a field and its other name count as one)");
+  }
+  row.fields_seen |= bit;
+  switch (field) {
+    case Field::kTimestamp:
+      return rows.ReadDecimal(row.timestamp_ms);
+    case Field::kInputLength:
+      return rows.ReadUnsigned(kMaxU64, row.input_length);
+    case Field::kOutputLength:
+      return rows.ReadUnsigned(kMaxTokens, row.output_length);
+    case Field::kHashIds:
+      return rows.ReadUnsignedArray(kMaxU64, row.hash_ids, row.has_hash_ids);
+    case Field::kSessionId:
+      return rows.ReadString(row.session_id);
+    case Field::kDelay:
+      return rows.ReadDecimal(row.delay_ms);
+    case Field::kRequestId:
+      return rows.ReadString(row.request_id);
+    case Field::kOutputTokenIds:
+      return rows.ReadUnsignedArray(kMaxU32, row.output_token_ids, row.has_output_token_ids);
+    case Field::kPriority:
+      return rows.ReadSigned32(row.priority);
+    case Field::kStrictPriority:
+      return rows.ReadUnsigned(kMaxU32, row.strict_priority);
+    case Field::kPolicyClass:
+      return rows.ReadString(row.policy_class);
+    case Field::kOther:
+      return rows.Skip();
+  }
+  return false;
+}
+
+// Turns lines into rows of a table, one after the other.
+class MooncakeReader {
+ public:
+  MooncakeReader(std::uint64_t block_size, bool delta) {
+    table_.trace_block_size = block_size;
+    table_.cumulative = delta;
+  }
+
+  // Checks the line's own rules; a problem is recorded in `rows`.
+  bool Add(const Row& row, JsonRows& rows);
+
+  TraceTable TakeTable() {
+    table_.distinct_ids = id_numbers_.size();
+    return std::move(table_);
+  }
+  TraceOddities& oddities() { return oddities_; }
+
+ private:
+  bool CheckLengths(const Row& row, JsonRows& rows, std::uint64_t& input_tokens);
+  bool FindDelay(const Row& row, JsonRows& rows, std::uint32_t session, double& delay_ms);
+  bool AddPrompt(const Row& row, JsonRows& rows, TraceRow& out);
+  void AddExtras(const Row& row, TraceRow& out);
+
+  TraceTable table_;
+  TraceOddities oddities_;
+  TraceSessions sessions_;
+  IdNumbers id_numbers_;
+  FlatMap<std::string, std::uint32_t> policy_classes_;
+  std::vector<std::uint32_t> numbers_;  // of the current line's ids
+};
+
+bool MooncakeReader::CheckLengths(const Row& row, JsonRows& rows, std::uint64_t& input_tokens) {
+  if (!row.has_hash_ids) {
+    return rows.Fail("hash_ids is missing");
+  }
+  const std::uint64_t capacity = SaturatingMultiply(row.hash_ids.size(), table_.trace_block_size);
+  input_tokens = row.input_length.value_or(capacity);
+  if (input_tokens > capacity) {
+    return rows.Fail(
+        fmt::format("input_length {} exceeds the capacity {} of its hash_ids ({} ids of {} tokens)",
+                    input_tokens, capacity, row.hash_ids.size(), table_.trace_block_size));
+  }
+  if (input_tokens > kMaxTokens) {
+    return rows.Fail(
+        fmt::format("input_length must be at most {}, got {}", kMaxTokens, input_tokens));
+  }
+  if (!row.output_length) {
+    return rows.Fail("output_length is missing");
+  }
+  if (row.has_output_token_ids && row.output_token_ids.size() != *row.output_length) {
+    return rows.Fail(fmt::format("output_length {} does not match the {} output_token_ids",
+                                 *row.output_length, row.output_token_ids.size()));
+  }
+  return true;
+}
+
+bool MooncakeReader::FindDelay(const Row& row, JsonRows& rows, std::uint32_t session,
+                               double& delay_ms) {
+  const std::optional<double> before_ms = sessions_.LastTimestamp(session);
+  if (table_.sessions[session].turns == 0) {
+    if (row.delay_ms && *row.delay_ms != 0.0) {
+      return rows.Fail(
+          fmt::format("delay {} on the first turn of session {}; only later turns wait",
+                      *row.delay_ms, table_.SessionName(session)));
+    }
+    return true;
+  }
+  if (row.delay_ms) {
+    delay_ms = *row.delay_ms;
+  } else if (row.timestamp_ms) {
+    if (!before_ms) {
+      return rows.Fail(
+          fmt::format("session {} has no earlier timestamp, so the delay of this turn is unknown",
+                      table_.SessionName(session)));
+    }
+    delay_ms = *row.timestamp_ms - *before_ms;
+  }
+  if (!(std::isfinite(delay_ms) && delay_ms >= 0.0)) {
+    return rows.Fail(fmt::format(
+        "delay {} of session {} is invalid; it must be finite and at least 0, and timestamps of a "
+        "session must not go back",
+        delay_ms, table_.SessionName(session)));
+  }
+  return true;
+}
+
+bool MooncakeReader::AddPrompt(const Row& row, JsonRows& rows, TraceRow& out) {
+  const std::uint64_t block_size = table_.trace_block_size;
+  const std::uint64_t needed =
+      out.input_tokens / block_size + (out.input_tokens % block_size == 0 ? 0 : 1);
+  if (row.hash_ids.size() > needed) {
+    oddities_.surplus_ids.Note(rows.line());
+  }
+  numbers_.clear();
+  for (const std::uint64_t id : std::span(row.hash_ids).first(needed)) {
+    numbers_.push_back(id_numbers_.Number(id));
+    if (numbers_.back() == kNone) {
+      return rows.Fail("hash_ids of the trace hold more than 4294967294 distinct ids");
+    }
+  }
+  if (table_.cumulative) {
+    table_.block_ids.insert(table_.block_ids.end(), numbers_.begin(), numbers_.end());
+    table_.block_ids_end.push_back(table_.block_ids.size());
+    return true;
+  }
+  out.node = table_.block_names.AppendRuns({}, numbers_, block_size, out.input_tokens).node;
+  return true;
+}
+
+void MooncakeReader::AddExtras(const Row& row, TraceRow& out) {
+  if (!row.priority && !row.strict_priority && !row.policy_class && !row.has_output_token_ids) {
+    return;
+  }
+  RowExtras extras{.priority = row.priority.value_or(0),
+                   .strict_priority = static_cast<std::uint32_t>(row.strict_priority.value_or(0))};
+  if (row.policy_class) {
+    const auto [index, is_new] = policy_classes_.TryInsert(
+        std::string(*row.policy_class), static_cast<std::uint32_t>(table_.policy_classes.size()));
+    if (is_new) {
+      table_.policy_classes.emplace_back(*row.policy_class);
+    }
+    extras.policy_class = *index;
+  }
+  if (row.has_output_token_ids) {
+    extras.explicit_output = true;
+    table_.explicit_outputs = true;
+    extras.output_tokens_begin = table_.output_token_ids.size();
+    numbers_.clear();
+    for (const std::uint64_t token : row.output_token_ids) {
+      numbers_.push_back(static_cast<std::uint32_t>(token));
+    }
+    table_.output_token_ids.insert(table_.output_token_ids.end(), numbers_.begin(), numbers_.end());
+    if (!table_.cumulative) {
+      extras.whole_node =
+          table_.block_names
+              .AppendRuns({out.node, out.input_tokens}, numbers_, 1, out.output_tokens)
+              .node;
+    }
+  }
+  out.extras = static_cast<std::uint32_t>(table_.extras.size());
+  table_.extras.push_back(extras);
+}
+
+bool MooncakeReader::Add(const Row& row, JsonRows& rows) {
+  if (table_.rows.size() == kMaxRequests) {
+    return rows.Fail(fmt::format("the trace has more than {} rows", kMaxRequests));
+  }
+  TraceRow out;
+  if (!CheckLengths(row, rows, out.input_tokens)) {
+    return false;
+  }
+  out.output_tokens = *row.output_length;
+  const std::uint32_t session = sessions_.Find(table_, row.session_id, rows.line());
+  if (!FindDelay(row, rows, session, out.delay_ms) || !AddPrompt(row, rows, out)) {
+    return false;
+  }
+  AddExtras(row, out);
+  if (out.delay_ms > kLongGapMs) {
+    oddities_.long_gap.Note(rows.line());
+  }
+  sessions_.Append(table_, session, out, row.timestamp_ms);
+  return true;
+}
+
+Result<LoadedWorkload> Read(const WorkloadSpec& workload, std::uint64_t engine_block_size,
+                            bool delta) {
+  const TraceSpec& spec = *workload.trace;
+  const std::int64_t block_size = spec.block_size.value_or(kDefaultBlockSize);
+  if (block_size < 1) {
+    return UsageError("--trace-block-size",
+                      fmt::format("must be greater than 0, got {}", block_size));
+  }
+  DYNO_TRY_VOID(CheckConcurrency(workload));
+  DYNO_TRY_VOID(CheckSpeedup(workload));
+  const std::string& path = spec.files.front();
+  DYNO_TRY(const TextFile file, TextFile::Read(path));
+  JsonRows rows(path, file.text());
+  MooncakeReader reader(static_cast<std::uint64_t>(block_size), delta);
+  Row row;
+  while (rows.NextRow()) {
+    row.Clear();
+    while (rows.NextMember() && ReadMember(rows, row)) {
+    }
+    if (rows.failed() || !reader.Add(row, rows)) {
+      break;
+    }
+  }
+  if (rows.failed()) {
+    return std::unexpected(rows.error());
+  }
+  TraceTable table = reader.TakeTable();
+  DYNO_TRY_VOID(FinishTrace(path, workload, table, reader.oddities()));
+  LoadedWorkload loaded;
+  loaded.warnings = OddityWarnings(path, reader.oddities());
+  const std::optional<std::uint64_t> cap =
+      workload.replay_concurrency
+          ? std::optional(static_cast<std::uint64_t>(*workload.replay_concurrency))
+          : std::nullopt;
+  loaded.source = std::make_unique<TraceSource>(std::move(table), engine_block_size, cap);
+  return loaded;
+}
+
+}  // namespace
+
+Result<LoadedWorkload> ReadMooncake(const WorkloadSpec& workload, std::uint64_t engine_block_size) {
+  return Read(workload, engine_block_size, false);
+}
+
+Result<LoadedWorkload> ReadMooncakeDelta(const WorkloadSpec& workload,
+                                         std::uint64_t engine_block_size) {
+  return Read(workload, engine_block_size, true);
+}
+
+}  // namespace dynosim::workload
