@@ -27,22 +27,43 @@ std::size_t GrownSize(std::size_t wanted, std::size_t current) {
 
 }  // namespace
 
+inline std::uint32_t BlockNames::NewNode(Sequence sequence, std::uint32_t value) {
+  DYNO_CHECK(nodes_.size() < kNone);
+  nodes_.push_back({.start = sequence.tokens, .parent = sequence.node, .value = value});
+  return size() - 1;
+}
+
+inline std::uint32_t BlockNames::NextNode(Sequence sequence, std::uint32_t value) {
+  const std::uint32_t node = sequence.node;
+  if (node != kNone && !IsPrivate(node) && nodes_[node].value == value) {
+    return node;
+  }
+  if (value < first_node_.size()) {
+    const std::uint32_t first = first_node_[value];
+    if (first == kNone) {
+      return first_node_[value] = NewNode(sequence, value);
+    }
+    if (nodes_[first].parent == node && nodes_[first].start == sequence.tokens) {
+      return first;
+    }
+  }
+  return OtherChild(sequence, value);
+}
+
 BlockNames::Sequence BlockNames::Append(Sequence sequence, std::uint32_t value,
                                         std::uint64_t count) {
-  if (count == 0) {
-    return sequence;
-  }
-  const std::uint32_t node = sequence.node;
-  const bool longer = node != kNone && !IsPrivate(node) && nodes_[node].value == value;
-  return {longer ? node : Child(sequence, value), sequence.tokens + count};
+  return count == 0 ? sequence : Sequence{NextNode(sequence, value), sequence.tokens + count};
 }
 
 BlockNames::Sequence BlockNames::AppendRuns(Sequence sequence,
                                             std::span<const std::uint32_t> values,
                                             std::uint64_t run_length, std::uint64_t count) {
   for (const std::uint32_t value : values) {
+    if (count == 0) {
+      break;
+    }
     const std::uint64_t run = std::min(run_length, count);
-    sequence = Append(sequence, value, run);
+    sequence = {NextNode(sequence, value), sequence.tokens + run};
     count -= run;
   }
   return sequence;
@@ -58,30 +79,20 @@ BlockNames::Sequence BlockNames::AppendPrivate(Sequence sequence, std::uint32_t 
   return {owner, sequence.tokens + count};
 }
 
-std::uint32_t BlockNames::Child(Sequence sequence, std::uint32_t value) {
-  if (value < first_node_.size()) {
-    const std::uint32_t node = first_node_[value];
-    if (node == kNone) {
-      return first_node_[value] = NewNode(sequence, value);
+std::uint32_t BlockNames::OtherChild(Sequence sequence, std::uint32_t value) {
+  if (value >= first_node_.size() && !sparse_) {
+    if (value < nodes_.size() + kDenseSlack) {
+      first_node_.resize(GrownSize(value, first_node_.size()), kNone);
+    } else {
+      sparse_ = true;
     }
-    if (nodes_[node].parent == sequence.node && nodes_[node].start == sequence.tokens) {
-      return node;
-    }
-  } else if (!sparse_ && value < nodes_.size() + kDenseSlack) {
-    first_node_.resize(GrownSize(value, first_node_.size()), kNone);
+  }
+  if (value < first_node_.size() && first_node_[value] == kNone) {
     return first_node_[value] = NewNode(sequence, value);
-  } else {
-    sparse_ = true;
   }
   const auto [node, is_new] =
       other_nodes_.TryInsert(Key{sequence.node, value, sequence.tokens}, size());
   return is_new ? NewNode(sequence, value) : *node;
-}
-
-std::uint32_t BlockNames::NewNode(Sequence sequence, std::uint32_t value) {
-  DYNO_CHECK(nodes_.size() < kNone);
-  nodes_.push_back({.start = sequence.tokens, .parent = sequence.node, .value = value});
-  return size() - 1;
 }
 
 void BlockNames::Extents(Sequence sequence, std::uint64_t block_size,
@@ -127,12 +138,7 @@ void BlockNames::Tokens(Sequence sequence, std::vector<std::uint32_t>& out) cons
   }
 }
 
-std::uint32_t IdNumbers::Number(std::uint64_t id) {
-  if (id < small_.size()) {
-    if (small_[id] != kNone) {
-      return small_[id];
-    }
-  }
+std::uint32_t IdNumbers::NumberOfOther(std::uint64_t id) {
   if (!large_.empty()) {
     if (const std::uint32_t* known = large_.Find(id)) {
       return *known;

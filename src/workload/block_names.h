@@ -37,6 +37,7 @@ class BlockNames {
       : nodes_(private_owners), first_node_(values, kNone) {}
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  void Reserve(std::size_t nodes) { nodes_.reserve(nodes); }
 
   // The sequence followed by `count` times `value`.
   Sequence Append(Sequence sequence, std::uint32_t value, std::uint64_t count);
@@ -64,7 +65,9 @@ class BlockNames {
   using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // parent, value, start
 
   bool IsPrivate(std::uint32_t node) const { return node < private_owners_; }
-  std::uint32_t Child(Sequence sequence, std::uint32_t value);
+  // The last run of the sequence followed by `value`.
+  std::uint32_t NextNode(Sequence sequence, std::uint32_t value);
+  std::uint32_t OtherChild(Sequence sequence, std::uint32_t value);
   std::uint32_t NewNode(Sequence sequence, std::uint32_t value);
 
   std::vector<Node> nodes_;
@@ -81,10 +84,22 @@ class BlockNames {
 class IdNumbers {
  public:
   // kNone when there are more than 2^32 - 2 distinct ids.
-  std::uint32_t Number(std::uint64_t id);
+  std::uint32_t Number(std::uint64_t id) {
+    if (id < small_.size()) {
+      if (small_[id] != kNone) {
+        return small_[id];
+      }
+      if (large_.empty() && count_ < kNone - 1) {
+        return small_[id] = count_++;
+      }
+    }
+    return NumberOfOther(id);
+  }
   std::uint32_t size() const { return count_; }
 
  private:
+  std::uint32_t NumberOfOther(std::uint64_t id);
+
   std::vector<std::uint32_t> small_;  // by id, for ids not much larger than their count
   FlatMap<std::uint64_t, std::uint32_t> large_;
   std::uint32_t count_ = 0;

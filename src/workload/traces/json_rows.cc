@@ -110,6 +110,66 @@ bool IsString(std::string_view text) {
   return true;
 }
 
+const char* SkipBlanks(const char* at) {
+  while (*at == ' ' || *at == '\t' || *at == '\r') {
+    ++at;
+  }
+  return at;
+}
+
+// Reads the digits at `at`, in one step when there are at most seven. Returns the first character
+// behind them, or nullptr when there is no digit, a leading zero, or no room in 64 bits.
+const char* ReadDigits(const char* at, std::uint64_t& number) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, at, sizeof word);
+  // The lowest non-zero byte of `other` is the first that is no digit: a digit has the high half 3,
+  // also when 6 is added to it.
+  const std::uint64_t other =
+      ((word & 0xF0F0F0F0F0F0F0F0U) | (((word + 0x0606060606060606U) & 0xF0F0F0F0F0F0F0F0U) >> 4)) ^
+      0x3333333333333333U;
+  const int digits = std::countr_zero(other) / 8;
+  if (digits == 0 || (*at == '0' && digits > 1)) {
+    return nullptr;
+  }
+  if (digits < 8) {
+    // Right-aligned digits, then pairs, then fours.
+    word <<= 64 - 8 * digits;
+    word = (word & 0x0F0F0F0F0F0F0F0FU) * 2561 >> 8;
+    word = (word & 0x00FF00FF00FF00FFU) * 6553601 >> 16;
+    number = (word & 0x0000FFFF0000FFFFU) * 42949672960001 >> 32;
+    return at + digits;
+  }
+  for (number = 0; IsDigit(*at); ++at) {
+    const auto digit = static_cast<std::uint64_t>(*at - '0');
+    if (number > (std::numeric_limits<std::uint64_t>::max() - digit) / 10) {
+      return nullptr;
+    }
+    number = number * 10 + digit;
+  }
+  return at;
+}
+
+// Reads "[1, 2, ...]". Most of a trace is such lists, so this goes over the bytes once; the closing
+// bracket stops every loop. Returns the end of the elements, nullptr when it is no such list.
+std::uint64_t* ParseList(const char* at, std::uint64_t max, std::uint64_t* out) {
+  at = SkipBlanks(at + 1);
+  if (*at == ']') {
+    return out;
+  }
+  for (;;) {
+    at = ReadDigits(at, *out);
+    if (at == nullptr || *out > max) {
+      return nullptr;
+    }
+    ++out;
+    at = SkipBlanks(at);
+    if (*at != ',') {
+      return *at == ']' ? out : nullptr;
+    }
+    at = SkipBlanks(at + 1);
+  }
+}
+
 bool CheckValue(ondemand::value value, int depth);
 
 bool CheckArray(ondemand::value& value, int depth) {
@@ -307,21 +367,26 @@ bool JsonRows::ReadString(std::optional<std::string_view>& out) {
   return Token(parser_->value) == "null" || FailMember("must be a string");
 }
 
-bool JsonRows::ReadUnsignedArray(std::uint64_t max, std::vector<std::uint64_t>& out,
-                                 bool& present) {
+bool JsonRows::ReadUnsignedList(std::uint64_t max, UnsignedList& out) {
+  out.Clear();
   ondemand::array array;
-  present = false;
   if (parser_->value.get_array().get(array) != simdjson::SUCCESS) {
     return Token(parser_->value) == "null" || FailMember("must be a list of whole numbers");
   }
-  present = true;
-  for (auto element : array) {
-    std::uint64_t number = 0;
-    if (element.get_uint64().get(number) != simdjson::SUCCESS || number > max) {
-      return FailMember(fmt::format("must be a list of whole numbers from 0 to {}", max));
+  std::string_view text;
+  std::uint64_t* end = nullptr;
+  if (array.raw_json().get(text) == simdjson::SUCCESS) {
+    // An element takes at least two characters.
+    if (out.memory.size() < text.size() / 2 + 1) {
+      out.memory.resize(std::bit_ceil(text.size() / 2 + 1));
     }
-    out.push_back(number);
+    end = ParseList(text.data(), max, out.memory.data());
   }
+  if (end == nullptr) {
+    return FailMember(fmt::format("must be a list of whole numbers from 0 to {}", max));
+  }
+  out.present = true;
+  out.size = static_cast<std::size_t>(end - out.memory.data());
   return true;
 }
 

@@ -10,9 +10,11 @@
 //   }
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +22,19 @@
 #include "base/result.h"
 
 namespace dynosim::workload {
+
+// A list of numbers, in memory that is kept from row to row.
+struct UnsignedList {
+  bool present = false;
+  std::size_t size = 0;
+  std::vector<std::uint64_t> memory;  // the first `size` elements count
+
+  std::span<const std::uint64_t> values() const { return std::span(memory).first(size); }
+  void Clear() {
+    present = false;
+    size = 0;
+  }
+};
 
 class JsonRows {
  public:
@@ -44,8 +59,7 @@ class JsonRows {
   bool ReadDecimal(std::optional<double>& out);
   // The text is valid until the next row.
   bool ReadString(std::optional<std::string_view>& out);
-  // Appends the elements; `present` is false for null.
-  bool ReadUnsignedArray(std::uint64_t max, std::vector<std::uint64_t>& out, bool& present);
+  bool ReadUnsignedList(std::uint64_t max, UnsignedList& out);
   // Checks the syntax of a value that nobody wants.
   bool Skip();
 

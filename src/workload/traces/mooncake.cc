@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -93,19 +94,17 @@ struct Row {
   std::optional<std::string_view> policy_class;
   std::optional<std::int32_t> priority;
   std::optional<std::uint64_t> strict_priority;
-  bool has_hash_ids = false;
-  bool has_output_token_ids = false;
-  std::vector<std::uint64_t> hash_ids;
-  std::vector<std::uint64_t> output_token_ids;
+  UnsignedList hash_ids;
+  UnsignedList output_token_ids;
 
   void Clear() {
-    std::vector<std::uint64_t> ids = std::move(hash_ids);
-    std::vector<std::uint64_t> tokens = std::move(output_token_ids);
-    ids.clear();
-    tokens.clear();
+    UnsignedList ids = std::move(hash_ids);
+    UnsignedList tokens = std::move(output_token_ids);
     *this = Row{};
     hash_ids = std::move(ids);
     output_token_ids = std::move(tokens);
+    hash_ids.Clear();
+    output_token_ids.Clear();
   }
 };
 
@@ -126,7 +125,7 @@ bool ReadMember(JsonRows& rows, Row& row) {
     case Field::kOutputLength:
       return rows.ReadUnsigned(kMaxTokens, row.output_length);
     case Field::kHashIds:
-      return rows.ReadUnsignedArray(kMaxU64, row.hash_ids, row.has_hash_ids);
+      return rows.ReadUnsignedList(kMaxU64, row.hash_ids);
     case Field::kSessionId:
       return rows.ReadString(row.session_id);
     case Field::kDelay:
@@ -134,7 +133,7 @@ bool ReadMember(JsonRows& rows, Row& row) {
     case Field::kRequestId:
       return rows.ReadString(row.request_id);
     case Field::kOutputTokenIds:
-      return rows.ReadUnsignedArray(kMaxU32, row.output_token_ids, row.has_output_token_ids);
+      return rows.ReadUnsignedList(kMaxU32, row.output_token_ids);
     case Field::kPriority:
       return rows.ReadSigned32(row.priority);
     case Field::kStrictPriority:
@@ -150,9 +149,16 @@ bool ReadMember(JsonRows& rows, Row& row) {
 // Turns lines into rows of a table, one after the other.
 class MooncakeReader {
  public:
-  MooncakeReader(std::uint64_t block_size, bool delta) {
+  // `bytes` is the size of the trace. Room is reserved for the usual density of rows and ids; what
+  // is not used stays untouched address space.
+  MooncakeReader(std::uint64_t block_size, bool delta, std::size_t bytes) {
     table_.trace_block_size = block_size;
     table_.cumulative = delta;
+    table_.rows.reserve(bytes / 64);
+    table_.sessions.reserve(bytes / 64);
+    if (!delta) {
+      table_.block_names.Reserve(bytes / 8);
+    }
   }
 
   // Checks the line's own rules; a problem is recorded in `rows`.
@@ -179,15 +185,15 @@ class MooncakeReader {
 };
 
 bool MooncakeReader::CheckLengths(const Row& row, JsonRows& rows, std::uint64_t& input_tokens) {
-  if (!row.has_hash_ids) {
+  if (!row.hash_ids.present) {
     return rows.Fail("hash_ids is missing");
   }
-  const std::uint64_t capacity = SaturatingMultiply(row.hash_ids.size(), table_.trace_block_size);
+  const std::uint64_t capacity = SaturatingMultiply(row.hash_ids.size, table_.trace_block_size);
   input_tokens = row.input_length.value_or(capacity);
   if (input_tokens > capacity) {
     return rows.Fail(
         fmt::format("input_length {} exceeds the capacity {} of its hash_ids ({} ids of {} tokens)",
-                    input_tokens, capacity, row.hash_ids.size(), table_.trace_block_size));
+                    input_tokens, capacity, row.hash_ids.size, table_.trace_block_size));
   }
   if (input_tokens > kMaxTokens) {
     return rows.Fail(
@@ -196,9 +202,9 @@ bool MooncakeReader::CheckLengths(const Row& row, JsonRows& rows, std::uint64_t&
   if (!row.output_length) {
     return rows.Fail("output_length is missing");
   }
-  if (row.has_output_token_ids && row.output_token_ids.size() != *row.output_length) {
+  if (row.output_token_ids.present && row.output_token_ids.size != *row.output_length) {
     return rows.Fail(fmt::format("output_length {} does not match the {} output_token_ids",
-                                 *row.output_length, row.output_token_ids.size()));
+                                 *row.output_length, row.output_token_ids.size));
   }
   return true;
 }
@@ -237,13 +243,14 @@ bool MooncakeReader::AddPrompt(const Row& row, JsonRows& rows, TraceRow& out) {
   const std::uint64_t block_size = table_.trace_block_size;
   const std::uint64_t needed =
       out.input_tokens / block_size + (out.input_tokens % block_size == 0 ? 0 : 1);
-  if (row.hash_ids.size() > needed) {
+  if (row.hash_ids.size > needed) {
     oddities_.surplus_ids.Note(rows.line());
   }
-  numbers_.clear();
-  for (const std::uint64_t id : std::span(row.hash_ids).first(needed)) {
-    numbers_.push_back(id_numbers_.Number(id));
-    if (numbers_.back() == kNone) {
+  const std::span<const std::uint64_t> ids = row.hash_ids.values();
+  numbers_.resize(needed);
+  for (std::size_t i = 0; i < needed; ++i) {
+    numbers_[i] = id_numbers_.Number(ids[i]);
+    if (numbers_[i] == kNone) {
       return rows.Fail("hash_ids of the trace hold more than 4294967294 distinct ids");
     }
   }
@@ -257,7 +264,7 @@ bool MooncakeReader::AddPrompt(const Row& row, JsonRows& rows, TraceRow& out) {
 }
 
 void MooncakeReader::AddExtras(const Row& row, TraceRow& out) {
-  if (!row.priority && !row.strict_priority && !row.policy_class && !row.has_output_token_ids) {
+  if (!row.priority && !row.strict_priority && !row.policy_class && !row.output_token_ids.present) {
     return;
   }
   RowExtras extras{.priority = row.priority.value_or(0),
@@ -270,12 +277,12 @@ void MooncakeReader::AddExtras(const Row& row, TraceRow& out) {
     }
     extras.policy_class = *index;
   }
-  if (row.has_output_token_ids) {
+  if (row.output_token_ids.present) {
     extras.explicit_output = true;
     table_.explicit_outputs = true;
     extras.output_tokens_begin = table_.output_token_ids.size();
     numbers_.clear();
-    for (const std::uint64_t token : row.output_token_ids) {
+    for (const std::uint64_t token : row.output_token_ids.values()) {
       numbers_.push_back(static_cast<std::uint32_t>(token));
     }
     table_.output_token_ids.insert(table_.output_token_ids.end(), numbers_.begin(), numbers_.end());
@@ -324,7 +331,7 @@ Result<LoadedWorkload> Read(const WorkloadSpec& workload, std::uint64_t engine_b
   const std::string& path = spec.files.front();
   DYNO_TRY(const TextFile file, TextFile::Read(path));
   JsonRows rows(path, file.text());
-  MooncakeReader reader(static_cast<std::uint64_t>(block_size), delta);
+  MooncakeReader reader(static_cast<std::uint64_t>(block_size), delta, file.text().size());
   Row row;
   while (rows.NextRow()) {
     row.Clear();
