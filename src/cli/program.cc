@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parsing with CLI11; its exceptions end here.
+#include "cli/program.h"
+
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "base/result.h"
+#include "cli/cmd_replay.h"
+#include "cli/replay_options.h"
+#include "config/decode.h"
+#include "scenario/replay_flags.h"
+
+#ifndef DYNO_VERSION
+#define DYNO_VERSION "0.1.0"
+#endif
+
+namespace dynosim::cli {
+namespace {
+
+constexpr std::string_view kVersion = "dynosim " DYNO_VERSION;
+
+// Control characters would break the one line that an error is.
+std::string OneLine(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out;
+}
+
+// First argument that no option took, with the nearest flag as a hint.
+Error UnknownArgument(const CLI::App& command, const std::string& argument) {
+  if (!argument.starts_with('-')) {
+    return {.where = "", .message = "unexpected argument '" + argument + "'"};
+  }
+  const std::string name = argument.substr(0, argument.find('='));
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& long_name : option->get_lnames()) {
+      flags.push_back("--" + long_name);
+    }
+  }
+  const std::vector<std::string_view> known(flags.begin(), flags.end());
+  const std::string_view nearest = config::NearestName(name, known);
+  return {.where = "",
+          .message = "unknown flag " + name +
+                     (nearest.empty() ? std::string("; see dynosim --help")
+                                      : "; did you mean " + std::string(nearest) + "?")};
+}
+
+int Run(int argc, const char* const* argv) {
+  CLI::App app("Simulates LLM serving: predicts latency and throughput of a deployment.",
+               "dynosim");
+  app.set_version_flag("--version", std::string(kVersion));
+  CLI::App* replay = app.add_subcommand(
+      "replay", "Replays a trace or synthetic traffic through simulated workers");
+  scenario::ReplayFlags flags;
+  AddReplayOptions(*replay, flags);
+  replay->allow_extras();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    const std::vector<std::string> rest = app.remaining(true);
+    return ReportError(rest.empty() ? Error{.where = "", .message = error.what()}
+                                    : UnknownArgument(app, rest.front()));
+  }
+  if (const std::vector<std::string> rest = replay->remaining(); !rest.empty()) {
+    return ReportError(UnknownArgument(*replay, rest.front()));
+  }
+  if (!replay->parsed()) {
+    return ReportError({.where = "", .message = "a command is needed: replay; see dynosim --help"});
+  }
+  return RunReplay(flags);
+}
+
+}  // namespace
+
+int ReportError(const Error& error) {
+  const std::string text = "dynosim: error: " + OneLine(error.Text()) + "\n";
+  std::fputs(text.c_str(), stderr);
+  return error.kind == ErrorKind::kUsage ? kExitUsage : kExitFailed;
+}
+
+int RunProgram(int argc, const char* const* argv) {
+  try {
+    return Run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return ReportError({.kind = ErrorKind::kFailed, .where = "", .message = "out of memory"});
+  } catch (const std::exception& error) {
+    return ReportError({.kind = ErrorKind::kFailed, .where = "", .message = error.what()});
+  }
+}
+
+}  // namespace dynosim::cli

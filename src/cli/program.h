@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line as a whole: global flags, choice of the subcommand, error lines and exit codes.
+#pragma once
+
+#include "base/result.h"
+
+namespace dynosim::cli {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;  // a run or its input failed
+inline constexpr int kExitUsage = 2;   // command line or configuration
+inline constexpr int kExitInterrupted = 130;
+
+// Runs the program and returns its exit code.
+int RunProgram(int argc, const char* const* argv);
+
+// Prints `dynosim: error: ...` on stderr and returns the exit code of the error.
+int ReportError(const Error& error);
+
+}  // namespace dynosim::cli

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/report_paths.h"
+
+#include <cstddef>
+#include <ctime>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/result.h"
+#include "scenario/replay_flags.h"
+
+namespace dynosim::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Output {
+  std::string_view flag;
+  std::string path;
+};
+
+// The same file, or the same name of one that does not exist yet.
+bool SameFile(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (fs::equivalent(a, b, error) && !error) {
+    // Devices such as /dev/null may take several outputs.
+    return fs::is_regular_file(a, error);
+  }
+  return fs::weakly_canonical(a, error) == fs::weakly_canonical(b, error) && !fs::exists(a, error);
+}
+
+}  // namespace
+
+std::string DefaultReportName(const std::tm& local) {
+  return fmt::format("dynamo_replay_report_{:04}{:02}{:02}_{:02}{:02}{:02}.json",
+                     local.tm_year + 1900, local.tm_mon + 1, local.tm_mday, local.tm_hour,
+                     local.tm_min, local.tm_sec);
+}
+
+std::string ReportPath(const std::string& given, const std::tm& local) {
+  if (given.empty()) {
+    return "./" + DefaultReportName(local);
+  }
+  std::error_code error;
+  if (fs::is_directory(given, error)) {
+    return (fs::path(given) / DefaultReportName(local)).string();
+  }
+  return given;
+}
+
+Result<void> ResolveOutputs(scenario::Replay& replay, const std::tm& local) {
+  replay.report_json = ReportPath(replay.report_json, local);
+  std::vector<Output> outputs = {{"--report-json", replay.report_json}};
+  if (!replay.report_jsonl.empty()) {
+    outputs.push_back({"--report-jsonl", replay.report_jsonl});
+  }
+  if (!replay.scenario.telemetry.jsonl_path.empty()) {
+    outputs.push_back({"--telemetry-jsonl", replay.scenario.telemetry.jsonl_path});
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Output& output = outputs[i];
+    std::error_code error;
+    if (fs::is_directory(output.path, error)) {
+      return UsageError(std::string(output.flag), output.path + " is a directory");
+    }
+    for (std::size_t k = 0; k < i; ++k) {
+      if (SameFile(outputs[k].path, output.path)) {
+        return UsageError(std::string(output.flag),
+                          "and " + std::string(outputs[k].flag) + " name the same file");
+      }
+    }
+    if (replay.scenario.workload.trace) {
+      for (const std::string& trace : replay.scenario.workload.trace->files) {
+        if (SameFile(trace, output.path)) {
+          return UsageError(std::string(output.flag), "would overwrite the trace file " + trace);
+        }
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace dynosim::cli

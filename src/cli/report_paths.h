@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the files of a run go: the default name of the report, folders, and checks before the run
+// that no result overwrites an input or another result.
+#pragma once
+
+#include <ctime>
+#include <string>
+
+#include "base/result.h"
+#include "scenario/replay_flags.h"
+
+namespace dynosim::cli {
+
+// dynamo_replay_report_<YYYYmmdd_HHMMSS>.json of a local time.
+std::string DefaultReportName(const std::tm& local);
+
+// The path of the report file; `given` may be empty or an existing folder.
+std::string ReportPath(const std::string& given, const std::tm& local);
+
+// Resolves replay.report_json and checks all output paths.
+Result<void> ResolveOutputs(scenario::Replay& replay, const std::tm& local);
+
+}  // namespace dynosim::cli

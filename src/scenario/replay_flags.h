@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the flags of `replay` to a Scenario. ReplayFlags holds what the user typed, as text; reading
+// numbers and every rule between flags is here, so that each surface reports the same errors.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "scenario/scenario.h"
+
+namespace dynosim::scenario {
+
+// A flag that was not given is absent.
+struct ReplayFlags {
+  using Text = std::optional<std::string>;
+
+  std::vector<std::string> trace_files;
+  Text trace_format, trace_block_size, trace_shared_prefix_ratio, trace_num_prefix_groups;
+  Text input_tokens, output_tokens, request_count;
+  Text request_rate, arrival_interval_ms, arrival_seed;
+  Text turns_per_session, shared_prefix_ratio, num_prefix_groups, inter_turn_delay_ms;
+  Text session_prompts;
+  Text replay_concurrency, arrival_speedup_ratio;
+  Text replay_mode, router_mode, num_workers;
+  Text extra_engine_args;
+  Text max_sim_time_seconds, max_sim_time_ms;
+  Text sla_ttft_ms, sla_itl_ms, sla_e2e_ms;
+  Text report_json, report_jsonl, telemetry_jsonl, telemetry_sample_interval_ms;
+  bool capture_per_request = false;
+  bool capture_telemetry = false;
+  bool pass_by_pass = false;
+  // Flags of kUnavailableFlags that were given, in the order of the command line.
+  std::vector<std::string> unavailable;
+};
+
+// A flag that is known but whose subject is not in this version.
+struct UnavailableFlag {
+  std::string_view name;
+  std::string_view subject;
+};
+std::span<const UnavailableFlag> UnavailableFlags();
+
+// Checked flags: what to run, and where its results go.
+struct Replay {
+  Scenario scenario;
+  std::string report_json;   // empty: the default name in the current directory
+  std::string report_jsonl;  // empty: no file
+};
+
+Result<Replay> BuildReplay(const ReplayFlags& flags);
+
+}  // namespace dynosim::scenario
