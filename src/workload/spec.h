@@ -18,9 +18,9 @@ enum class SessionPrompts : std::uint8_t { kFixed, kCumulative };
 struct SyntheticSpec {
   std::int64_t input_tokens = 0;
   std::int64_t output_tokens = 0;
-  std::int64_t request_count = 0;             // sessions when the session shape is used
-  std::optional<double> request_rate;         // requests per second, Poisson
-  std::optional<double> arrival_interval_ms;  // fixed interval
+  std::int64_t request_count = 0;                     // sessions when the session shape is used
+  std::optional<double> request_rate = std::nullopt;  // requests per second, Poisson
+  std::optional<double> arrival_interval_ms = std::nullopt;  // fixed interval
   std::uint64_t arrival_seed = 42;
   std::int64_t turns_per_session = 1;
   double shared_prefix_ratio = 0.0;
@@ -32,15 +32,16 @@ struct SyntheticSpec {
 struct TraceSpec {
   std::vector<std::string> files;
   std::string format = "mooncake";
-  std::optional<std::int64_t> block_size;  // default depends on the format (512)
-  double shared_prefix_ratio = 0.0;        // applied_compute_agentic only
+  std::optional<std::int64_t> block_size = std::nullopt;  // default depends on the format (512)
+  double shared_prefix_ratio = 0.0;                       // applied_compute_agentic only
   std::int64_t num_prefix_groups = 0;
 };
 
 struct WorkloadSpec {
-  std::optional<SyntheticSpec> synthetic;  // exactly one of synthetic and trace is set
-  std::optional<TraceSpec> trace;
-  std::optional<std::int64_t> replay_concurrency;  // closed loop
+  std::optional<SyntheticSpec> synthetic =
+      std::nullopt;  // exactly one of synthetic and trace is set
+  std::optional<TraceSpec> trace = std::nullopt;
+  std::optional<std::int64_t> replay_concurrency = std::nullopt;  // closed loop
   double arrival_speedup_ratio = 1.0;
 };
 

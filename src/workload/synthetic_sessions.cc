@@ -106,7 +106,7 @@ void SyntheticSessions::Blocks(std::uint32_t id, std::vector<BlockExtent>& out) 
   out.clear();
   const std::uint64_t block_size = settings_.block_size;
   if (!settings_.cumulative) {
-    const std::uint64_t shared = SharedTokens() / block_size;
+    const std::uint64_t shared = std::min<std::uint64_t>(SharedTokens() / block_size, kEndless - 1);
     if (shared > 0) {
       out.push_back(
           {group_of_session_[id / settings_.turns], 0, static_cast<std::uint32_t>(shared)});
