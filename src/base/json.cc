@@ -13,11 +13,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include <absl/container/flat_hash_set.h>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
@@ -94,7 +94,7 @@ class Builder {
     if (IsDuplicate(level, name)) {
       return Fail("duplicate key \"" + name + "\"");
     }
-    level.container->object().emplace_back(std::move(name), Json());
+    level.container->object().emplace_back().first = std::move(name);
     return true;
   }
   bool end_object() { return Close(); }
@@ -110,7 +110,7 @@ class Builder {
  private:
   struct Level {
     Json* container = nullptr;
-    std::optional<absl::flat_hash_set<std::string>> keys;  // only for large objects
+    std::optional<std::unordered_set<std::string>> keys;  // only for large objects
   };
 
   static bool IsDuplicate(Level& level, const std::string& name) {
