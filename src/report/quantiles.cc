@@ -228,7 +228,8 @@ Distribution Describe(std::span<const double> values) {
     return out;
   }
   out.samples = values.size();
-  RankSelector<double> ranks(values, {.min = 0.0, .max = kMost});
+  constexpr Extremes kAll = {.min = 0.0, .max = kMost};
+  RankSelector<double> ranks(values, kAll, ProbeWindow(values, kAll));
   std::optional<Moments> moments;
   double plain_sum = 0.0;
   ForEachBlock(values, 0.0, [&](const Block& block, std::size_t count) {
@@ -275,7 +276,8 @@ GapStatistics DescribeGaps(std::span<const sim::GapSample> gaps, std::uint64_t z
   GapPass pass;
   pass.zeros = zero_gaps;
   if (out.exact) {
-    pass.ranks.emplace(gaps, Extremes{.min = kLeastGap, .max = kMost});
+    constexpr Extremes kPositive = {.min = kLeastGap, .max = kMost};
+    pass.ranks.emplace(gaps, kPositive, ProbeWindow(gaps, kPositive));
   } else {
     pass.sketch.emplace();
   }

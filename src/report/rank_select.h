@@ -73,15 +73,29 @@ class BitWindow {
   int shift_ = 0;
 };
 
+// A window over the part of a range where the samples are, by a look at some of them.
+template <class Sample>
+BitWindow ProbeWindow(std::span<const Sample> samples, const Extremes& range) {
+  constexpr std::size_t kProbes = 1024;
+  Extremes seen;
+  for (std::size_t i = 0; i < samples.size(); i += samples.size() / kProbes + 1) {
+    const double value = SampleValue(samples[i]);
+    if (value >= range.min && value <= range.max) {
+      seen.Add(value);
+    }
+  }
+  return BitWindow(seen.min <= seen.max ? seen : range);
+}
+
 // Finds the values of ranks among the samples of some weight whose value lies in a range. Samples
 // are added front to back; they stay where they are and are read again when ranks are asked for.
 template <class Sample>
 class RankSelector {
  public:
-  RankSelector(std::span<const Sample> samples, const Extremes& range)
+  RankSelector(std::span<const Sample> samples, const Extremes& range, const BitWindow& window)
       : samples_(samples),
         range_(range),
-        window_(Probe(samples, range)),
+        window_(window),
         bucket_of_(std::make_unique_for_overwrite<std::uint16_t[]>(samples.size())) {}
 
   // Counts the next samples in. Neighbours go to different tables and two are under way at a time:
@@ -147,19 +161,6 @@ class RankSelector {
   static constexpr std::size_t kSortLimit = 8192;
   static constexpr std::size_t kTableSize = BitWindow::kBuckets + 1;
 
-  // The part of the range where the samples are, by a look at some of them.
-  static Extremes Probe(std::span<const Sample> samples, const Extremes& range) {
-    constexpr std::size_t kProbes = 1024;
-    Extremes seen;
-    for (std::size_t i = 0; i < samples.size(); i += samples.size() / kProbes + 1) {
-      const double value = SampleValue(samples[i]);
-      if (value >= range.min && value <= range.max) {
-        seen.Add(value);
-      }
-    }
-    return seen.min <= seen.max ? seen : range;
-  }
-
   std::uint64_t WeightOf(std::size_t bucket) const {
     return weights_[bucket] + weights_[kTableSize + bucket];
   }
@@ -224,9 +225,10 @@ class RankSelector {
     }
   }
 
+  // The window covers the slot exactly, so its samples fall into at least two buckets.
   template <class Source>
   static void Narrow(std::span<const Source> samples, const Slot& slot) {
-    RankSelector<Source> inner(samples, slot.range);
+    RankSelector<Source> inner(samples, slot.range, BitWindow(slot.range));
     inner.Add(samples.size());
     inner.Answer(slot.queries);
   }
