@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <span>
+#include <optional>
 
 #include "base/check.h"
 #include "engine/core.h"
@@ -49,13 +49,66 @@ Worker::Worker(const EngineSettings& settings, std::uint32_t id, const WorkerOpt
 
 void Worker::Submit(const workload::Request& request, const workload::RequestSource& source,
                     std::uint32_t rank, double now_ms, bool first_round) {
+  Touch(now_ms, first_round);
+  cores_[rank]->Submit(request, source);
+  PublishRank(rank);
+}
+
+void Worker::Touch(double now_ms, bool first_round) {
   if (Planned()) {
     CutRun(now_ms, first_round);
   }
-  cores_[rank]->Submit(request, source);
+}
+
+void Worker::PublishRank(std::uint32_t rank) {
   if (options_.publish_metrics) {
     published_[rank] = cores_[rank]->Metrics();
   }
+}
+
+bool Worker::QueueReservation(std::uint32_t rank, const workload::Request& request,
+                              const workload::RequestSource& source, double now_ms,
+                              bool first_round, Rejection& why) {
+  Touch(now_ms, first_round);
+  const bool accepted = cores_[rank]->QueueReservation(request, source, why);
+  PublishRank(rank);
+  return accepted;
+}
+
+std::optional<Grant> Worker::TryReserve(std::uint32_t rank) {
+  const std::optional<Grant> grant = cores_[rank]->TryReserve();
+  PublishRank(rank);
+  return grant;
+}
+
+void Worker::Activate(std::uint32_t rank, std::uint32_t request) {
+  cores_[rank]->Activate(request);
+  PublishRank(rank);
+}
+
+void Worker::CancelDestination(std::uint32_t rank, std::uint32_t request) {
+  cores_[rank]->CancelDestination(request);
+  PublishRank(rank);
+}
+
+void Worker::ReleaseSource(std::uint32_t rank, std::uint32_t request) {
+  cores_[rank]->ReleaseSource(request);
+  PublishRank(rank);
+}
+
+void Worker::CancelSource(std::uint32_t rank, std::uint32_t request) {
+  cores_[rank]->CancelSource(request);
+  PublishRank(rank);
+}
+
+bool Worker::ActWhenStuck(std::uint32_t rank) {
+  if (busy_) {
+    return false;
+  }
+  for (PassEffects& effects : effects_) {
+    effects.Clear();
+  }
+  return cores_[rank]->ActWhenStuck(effects_[rank]);
 }
 
 void Worker::CutRun(double now_ms, bool first_round) {
@@ -162,6 +215,14 @@ void Worker::Complete() {
   DYNO_DCHECK(busy_);
   if (!executed_) {
     ExecuteThrough(log_.last());
+  }
+  WorkerPasses passes = {.count = log_.last() - pass_};
+  for (const PassEffects& effects : effects_) {
+    passes.any_prefill = passes.any_prefill || effects.committed_prefill_tokens > 0;
+    passes.any_work = passes.any_work || effects.ran;
+  }
+  for (const auto& core : cores_) {
+    core->EndWorkerPasses(passes);
   }
   wave_step_ += log_.last() - pass_;
   pass_ = log_.last();

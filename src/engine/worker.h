@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/core.h"
@@ -46,6 +47,23 @@ class Worker {
   // a steady pass that ends exactly now is over and its successor has not begun (chapter 30, 3).
   void Submit(const workload::Request& request, const workload::RequestSource& source,
               std::uint32_t rank, double now_ms, bool first_round);
+
+  // Brings a planned run to the pass in progress, or ends it if that is over, so that a command can
+  // be given. Submit does the same.
+  void Touch(double now_ms, bool first_round);
+
+  // Handoff commands (engine/core.h). QueueReservation may come at any time, the others only while
+  // the worker is not busy.
+  bool QueueReservation(std::uint32_t rank, const workload::Request& request,
+                        const workload::RequestSource& source, double now_ms, bool first_round,
+                        Rejection& why);
+  std::optional<Grant> TryReserve(std::uint32_t rank);
+  void Activate(std::uint32_t rank, std::uint32_t request);
+  void CancelDestination(std::uint32_t rank, std::uint32_t request);
+  void ReleaseSource(std::uint32_t rank, std::uint32_t request);
+  void CancelSource(std::uint32_t rank, std::uint32_t request);
+  // Frees a stuck rank; its effects are in Effects(), those of the other ranks are empty.
+  bool ActWhenStuck(std::uint32_t rank);
 
   bool Busy() const { return busy_; }
   bool CanStart() const;
@@ -90,6 +108,7 @@ class Worker {
   void ExecuteThrough(std::uint64_t pass);
   void CutRun(double now_ms, bool first_round);
   void CountDecode();
+  void PublishRank(std::uint32_t rank);
 
   std::uint32_t id_;
   std::uint64_t defer_interval_;

@@ -29,10 +29,16 @@ struct Scenario {
   workload::WorkloadSpec workload;
   engine::EngineSettings engine;  // aggregated topology
   std::uint32_t num_workers = 1;
+  // Prefill/decode topology: both engines are set, `engine` and `num_workers` are not used.
+  std::optional<engine::EngineSettings> prefill_engine{};
+  std::optional<engine::EngineSettings> decode_engine{};
+  std::uint32_t num_prefill_workers = 1;
+  std::uint32_t num_decode_workers = 1;
   std::optional<double> max_sim_time_ms;
   bool capture_per_request = false;
   TelemetryOptions telemetry;
   Goodput goodput;
+  bool disaggregated() const { return prefill_engine.has_value(); }
   bool pass_by_pass = false;  // switches the fast path off; results are the same
 };
 

@@ -142,7 +142,8 @@ void AggregatedRun::ApplySignal(const engine::Signal& signal, const engine::Pass
       return;
     }
     case engine::Signal::Kind::kRejected:
-      recorder_.OnRejected(signal.request, now_ms, effects.rejections[signal.index]);
+      recorder_.OnRejected(signal.request, now_ms, effects.rejections[signal.index],
+                           workload::TerminalStatus::kRejected);
       if (telemetry_) {
         telemetry_->OnOtherTerminal();
       }

@@ -4,6 +4,7 @@
 // keeps the differences at the ends only, and sums them when the passes are settled.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -20,6 +21,9 @@ class GapLedger {
 
   // Turns the passes before `pass` into samples and drops them from the log.
   void Settle(std::uint64_t pass, engine::PassLog& log);
+
+  // Upper bound of the samples that MoveTo appends.
+  std::size_t size() const { return samples_.size() + wide_.size(); }
 
   // Appends the samples: pass by pass, then the gaps that span several passes. Frees them here.
   void MoveTo(std::vector<GapSample>& gaps, std::uint64_t& zero_gaps);

@@ -70,7 +70,8 @@ struct RequestRecord {
   std::uint64_t reused_tokens_first = 0;  // first admission (prefill admission when disaggregated)
   std::uint64_t reused_tokens_prefill_max = 0;  // over aggregated or prefill admissions only
   std::uint64_t readmission_reused_tokens = 0;  // sum over admissions after the first of a pool
-  std::uint32_t admissions = 0;
+  std::uint32_t admissions = 0;                 // in all pools
+  std::uint32_t decode_admissions = 0;          // of these, in a decode pool
   std::uint32_t readmissions = 0;
   std::optional<std::uint32_t> decode_scheduler{};  // aggregated: the rank that served it
 };

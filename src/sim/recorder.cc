@@ -58,32 +58,57 @@ void Recorder::OnArrival(const workload::Request& request) {
 }
 
 void Recorder::OnRouted(std::uint32_t id, const RoutingRecord& routing) {
-  if (routing.pool != Pool::kPrefill) {
+  if (routing.pool == Pool::kAggregated) {
     record(id).decode_scheduler = routing.scheduler;
   }
-  if (RequestDetail* d = detail(id)) {
-    d->routing.push_back(routing);
+  RequestDetail* d = detail(id);
+  if (d == nullptr) {
+    return;
+  }
+  d->routing.push_back(routing);
+  const std::uint64_t overlap = std::min(routing.reported_overlap_tokens, record(id).prompt_tokens);
+  if (routing.pool == Pool::kPrefill) {
+    d->prefill_scheduler = routing.scheduler;
+    d->prefill_route_overlap_tokens = overlap;
+  } else if (routing.pool == Pool::kDecode) {
+    d->decode_route_overlap_tokens = overlap;
   }
 }
 
 void Recorder::OnAdmitted(std::uint32_t id, Pool pool, double at_ms, std::uint64_t reused_tokens) {
   RequestRecord& r = record(id);
-  const bool again = r.admissions > 0;  // one pool: every later admission is a readmission
-  if (!again) {
+  const bool decode = pool == Pool::kDecode;
+  const bool again = (decode ? r.decode_admissions : r.admissions - r.decode_admissions) > 0;
+  if (r.admissions == 0) {
     r.first_admit_ms = at_ms;
-    r.reused_tokens_first = reused_tokens;
-  } else {
+  }
+  if (again) {
     ++r.readmissions;
     r.readmission_reused_tokens += reused_tokens;
+  } else if (!decode) {
+    r.reused_tokens_first = reused_tokens;
   }
   ++r.admissions;
+  r.decode_admissions += decode ? 1 : 0;
   r.reused_tokens_max = std::max(r.reused_tokens_max, reused_tokens);
-  if (pool != Pool::kDecode) {
+  if (!decode) {
     r.reused_tokens_prefill_max = std::max(r.reused_tokens_prefill_max, reused_tokens);
   }
-  if (RequestDetail* d = detail(id)) {
-    d->admissions.push_back({pool, at_ms, reused_tokens});
+  RequestDetail* d = detail(id);
+  if (d == nullptr) {
+    return;
   }
+  d->admissions.push_back({pool, at_ms, reused_tokens});
+  if (pool == Pool::kPrefill && !again) {
+    d->prefill_admit_ms = at_ms;
+  }
+  if (!decode) {
+    return;
+  }
+  if (!again) {
+    d->decode_admit_ms = at_ms;
+  }
+  d->decode_reused_tokens = std::max(d->decode_reused_tokens.value_or(0), reused_tokens);
 }
 
 void Recorder::OnCompleted(std::uint32_t id, double now_ms, const engine::TokenTrack& track,
@@ -106,10 +131,11 @@ void Recorder::OnCompleted(std::uint32_t id, double now_ms, const engine::TokenT
   ledgers_[place].Add(track, log);
 }
 
-void Recorder::OnRejected(std::uint32_t id, double now_ms, const engine::Rejection& rejection) {
+void Recorder::OnRejected(std::uint32_t id, double now_ms, const engine::Rejection& rejection,
+                          workload::TerminalStatus status) {
   RequestRecord& r = record(id);
   r.terminal = true;
-  r.status = workload::TerminalStatus::kRejected;
+  r.status = status;
   r.terminal_ms = now_ms;
   ++terminal_;
   if (outcome_.first_rejection_reason.empty()) {
@@ -132,12 +158,21 @@ void Recorder::MaybeSettle(std::uint32_t place, engine::Worker& worker) {
 
 void Recorder::Settle(std::uint32_t place, engine::Worker& worker) {
   ledgers_[place].Settle(worker.log().last() + 1, worker.log());
-  ledgers_[place].MoveTo(outcome_.gaps, outcome_.zero_gaps);
   outcome_.forward_passes += worker.passes();
   outcome_.preemptions += worker.Preemptions();
 }
 
 Outcome Recorder::Take() {
+  // Room for all samples at once, and each ledger is freed as soon as it is copied: gaps are the
+  // largest thing that a long run holds.
+  std::size_t samples = 0;
+  for (const GapLedger& ledger : ledgers_) {
+    samples += ledger.size();
+  }
+  outcome_.gaps.reserve(samples);
+  for (GapLedger& ledger : ledgers_) {
+    ledger.MoveTo(outcome_.gaps, outcome_.zero_gaps);
+  }
   OrderRecords();
   return std::move(outcome_);
 }

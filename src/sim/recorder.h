@@ -27,7 +27,13 @@ class Recorder {
   // The request ended with all its tokens from `worker`; its last pass has ended now.
   void OnCompleted(std::uint32_t id, double now_ms, const engine::TokenTrack& track,
                    std::uint32_t place, const engine::Worker& worker);
-  void OnRejected(std::uint32_t id, double now_ms, const engine::Rejection& rejection);
+  // The request ended without service: rejected, or failed for a refused reservation.
+  void OnRejected(std::uint32_t id, double now_ms, const engine::Rejection& rejection,
+                  workload::TerminalStatus status);
+  // A decode rank accepted the request's reservation.
+  void OnDestination(std::uint32_t id, std::uint32_t scheduler) {
+    record(id).decode_scheduler = scheduler;
+  }
 
   RequestRecord& record(std::uint32_t id) { return outcome_.records[index_[id]]; }
   RequestDetail* detail(std::uint32_t id) {

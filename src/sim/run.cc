@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "scenario/scenario.h"
 #include "sim/aggregated.h"
+#include "sim/disaggregated.h"
 #include "sim/outcome.h"
 #include "workload/source.h"
 
@@ -11,6 +12,9 @@ namespace dynosim::sim {
 
 Result<Outcome> RunOffline(const scenario::Scenario& scenario, workload::RequestSource& source,
                            const RunHooks& hooks) {
+  if (scenario.disaggregated()) {
+    return DisaggregatedRun(scenario, source, hooks).Run();
+  }
   return AggregatedRun(scenario, source, hooks).Run();
 }
 

@@ -69,6 +69,9 @@ std::uint64_t VllmCore::BlocksToFinish(const RequestState& r, std::uint64_t acti
 }
 
 VllmCore::Decision VllmCore::Admit(RequestState& r, Cost& cost, Rejection& rejection) {
+  if (r.status == Status::kActivated) {
+    return Decision::kAdmit;  // its blocks are here
+  }
   if (RejectUpFront(r, rejection)) {
     return Decision::kReject;
   }

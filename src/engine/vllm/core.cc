@@ -131,7 +131,9 @@ double VllmCore::RunPass(double now_ms, std::uint64_t pass, bool may_defer, Pass
   }
   const double end_ms = Emit(now_ms, effects);
   effects.committed_prefill_tokens += committed_;
-  if (end_ms == now_ms && !effect_ && !effects.failed) {
+  stuck_ = end_ms == now_ms && !effect_ && !effects.failed;
+  // A command may free a destination yet, and a release a source.
+  if (stuck_ && role_ != WorkerRole::kDecode && held_count_ == 0) {
     Unstick();
   }
   SignalRejections(effects);
