@@ -29,6 +29,13 @@ struct CoreOptions {
   KvEventBuffer* events = nullptr;  // null: no KV events
 };
 
+// What passes of a worker that have just ended have in common, over all ranks.
+struct WorkerPasses {
+  std::uint64_t count = 1;
+  bool any_prefill = false;  // a prompt token was computed
+  bool any_work = false;     // a batch was executed, or there was something to decode
+};
+
 class SchedulerCore {
  public:
   SchedulerCore() = default;
@@ -58,6 +65,9 @@ class SchedulerCore {
   virtual void SteadyDurationsMs(std::uint64_t pass, std::span<double> out) const = 0;
   // Executes the steady passes up to and including `pass`.
   virtual void AdvanceSteady(std::uint64_t pass, PassEffects& effects) = 0;
+
+  // Called on every rank of the worker, idle ones too, when passes have ended.
+  virtual void EndWorkerPasses(const WorkerPasses&) {}
 
   // Handoff, source side (chapter 30, section 6). A prefill rank keeps the KV of a request whose
   // prompt is done (PassEffects::held) until it is released or canceled; a request can be canceled

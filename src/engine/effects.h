@@ -94,6 +94,7 @@ struct PassEffects {
   std::uint64_t decode_forwards = 0;  // ready requests without prompt tokens, summed over passes
   std::uint64_t decode_tokens = 0;    // tokens they received
   bool had_effect = false;            // anything changed
+  bool ran = false;                   // SGLang: there was a batch, or something to decode
   bool failed = false;                // the timing model gave no finite duration
 
   void Clear() {
@@ -107,6 +108,7 @@ struct PassEffects {
     decode_forwards = 0;
     decode_tokens = 0;
     had_effect = false;
+    ran = false;
     failed = false;
   }
 };

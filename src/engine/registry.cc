@@ -4,6 +4,7 @@
 
 #include "engine/core.h"
 #include "engine/settings.h"
+#include "engine/sglang/core.h"
 #include "engine/vllm/core.h"
 
 namespace dynosim::engine {
@@ -15,7 +16,7 @@ std::unique_ptr<SchedulerCore> MakeCore(const EngineSettings& settings,
     case Backend::kTrtllm:
       return std::make_unique<vllm::VllmCore>(settings, options);
     case Backend::kSglang:
-      break;
+      return std::make_unique<sglang::SglangCore>(settings, options);
   }
   return nullptr;
 }
