@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -36,38 +37,61 @@ std::uint64_t RankOf(std::uint64_t percentile, std::uint64_t samples) {
   return ((samples - 1) * percentile * 2 + 100) / 200;
 }
 
+// Whole numbers below 2^52 as doubles; written so that two are converted side by side.
+double WholeToDouble(std::uint64_t value) {
+  constexpr double kTwoTo52 = 0x1p52;
+  return std::bit_cast<double>(value | std::bit_cast<std::uint64_t>(kTwoTo52)) - kTwoTo52;
+}
+
 // Samples of one block, apart: the arrays that arithmetic runs over.
 struct Block {
   BlockArray values;
   BlockArray weights;
   std::array<std::uint64_t, kBlockSize> counts;
   std::size_t used = 0;
-  std::uint64_t left_out = 0;  // weight below `low`
+  std::uint64_t weight = 0;    // of the samples taken
+  std::uint64_t left_out = 0;  // weight of the others
+  bool took_all = true;
 
   // Takes the samples of some weight whose value is at least `low`. The rest of the block repeats
   // the last value without weight, so that loops have a fixed length.
   template <class Sample>
   void Fill(std::span<const Sample> samples, double low) {
+    std::uint64_t total = 0;
+    bool all = true;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      values[i] = SampleValue(samples[i]);
+      counts[i] = SampleWeight(samples[i]);
+      total += counts[i];
+      all &= counts[i] != 0 && values[i] >= low;
+    }
+    used = samples.size();
+    took_all = all;
+    left_out = all ? 0 : Compact(low);
+    weight = total - left_out;
+    for (std::size_t i = used; i < kBlockSize; ++i) {
+      values[i] = used > 0 ? values[used - 1] : 1.0;
+      counts[i] = 0;
+    }
+    for (std::size_t i = 0; i < kBlockSize; ++i) {
+      weights[i] = WholeToDouble(counts[i]);
+    }
+  }
+
+ private:
+  std::uint64_t Compact(double low) {
     std::size_t taken = 0;
     std::uint64_t dropped = 0;
-    for (const Sample& sample : samples) {
-      const double value = SampleValue(sample);
-      const std::uint64_t weight = SampleWeight(sample);
-      const bool takes = weight != 0 && value >= low;
-      values[taken] = value;
-      counts[taken] = weight;
+    for (std::size_t i = 0; i < used; ++i) {
+      const std::uint64_t count = counts[i];
+      const bool takes = count != 0 && values[i] >= low;
+      values[taken] = values[i];
+      counts[taken] = count;
       taken += takes ? 1U : 0U;
-      dropped += takes ? 0U : weight;
+      dropped += takes ? 0U : count;
     }
     used = taken;
-    left_out = dropped;
-    for (std::size_t i = 0; i < taken; ++i) {
-      weights[i] = static_cast<double>(static_cast<std::int64_t>(counts[i]));
-    }
-    for (std::size_t i = taken; i < kBlockSize; ++i) {
-      values[i] = taken > 0 ? values[taken - 1] : 1.0;
-      weights[i] = 0.0;
-    }
+    return dropped;
   }
 };
 
@@ -131,7 +155,7 @@ void ReadGaps(std::span<const sim::GapSample> gaps, GapPass& pass) {
   BlockArray rates;
   pass.zeros += ForEachBlock(gaps, kLeastGap, [&](const Block& block, std::size_t count) {
     if (pass.ranks) {
-      pass.ranks->Add(count);
+      pass.ranks->Add(count, block.took_all);
     }
     if (block.used == 0) {
       return;
@@ -141,9 +165,7 @@ void ReadGaps(std::span<const sim::GapSample> gaps, GapPass& pass) {
       pass.moments.emplace(FirstMean(block.values, block.weights), FirstMean(rates, block.weights));
     }
     pass.moments->Add(block, rates);
-    for (std::size_t i = 0; i < block.used; ++i) {
-      pass.positive += block.counts[i];
-    }
+    pass.positive += block.weight;
     if (pass.sketch) {
       for (std::size_t i = 0; i < block.used; ++i) {
         pass.sketch->Add(block.values[i], block.counts[i]);
@@ -233,14 +255,16 @@ Distribution Describe(std::span<const double> values) {
   std::optional<Moments> moments;
   double plain_sum = 0.0;
   ForEachBlock(values, 0.0, [&](const Block& block, std::size_t count) {
-    ranks.Add(count);
+    ranks.Add(count, block.took_all);
     if (!moments) {
       moments.emplace(FirstMean(block.values, block.weights));
     }
     moments->Add(block.values, block.weights);
+    double sum = plain_sum;  // one chain of additions, in a register
     for (std::size_t i = 0; i < block.used; ++i) {
-      plain_sum += block.values[i];
+      sum += block.values[i];
     }
+    plain_sum = sum;
   });
   double mean = moments->Mean(out.samples);
   if (!moments->usable(out.samples)) {

@@ -41,8 +41,8 @@ struct GapStatistics {
   bool exact = true;               // false: percentiles carry a relative error of 0.001
 };
 
-// `gaps` are weighted; entries without weight do not count, entries that are not positive count as
-// zero gaps.
+// `gaps` are weighted (below 2^52); entries without weight do not count, entries that are not
+// positive count as zero gaps.
 GapStatistics DescribeGaps(std::span<const sim::GapSample> gaps, std::uint64_t zero_gaps,
                            std::size_t exact_limit = kExactGapLimit);
 

@@ -98,35 +98,20 @@ class RankSelector {
         window_(window),
         bucket_of_(std::make_unique_for_overwrite<std::uint16_t[]>(samples.size())) {}
 
-  // Counts the next samples in. Neighbours go to different tables and two are under way at a time:
-  // additions to memory that might depend on each other are slow.
-  void Add(std::size_t count) {
+  // Counts the next samples in. `all_count` promises that each has weight and lies in the range.
+  void Add(std::size_t count, bool all_count) {
     const BitWindow window = window_;  // copies stay in registers
     const Extremes range = range_;
     const Sample* const samples = samples_.data() + added_;
-    std::uint16_t* const bucket_of = bucket_of_.get() + added_;
-    std::uint64_t* const even_table = weights_.data();
-    std::uint64_t* const odd_table = even_table + kTableSize;
-    const auto bucket_at = [&](std::size_t i) {
-      const double value = SampleValue(samples[i]);
-      const bool counts = SampleWeight(samples[i]) != 0 && value >= range.min && value <= range.max;
-      return counts ? window.IndexOf(value) : BitWindow::kBuckets;
-    };
-    std::size_t i = 0;
-    for (; i + 1 < count; i += 2) {
-      const std::size_t even = bucket_at(i);
-      const std::size_t odd = bucket_at(i + 1);
-      const std::uint64_t even_sum = even_table[even] + SampleWeight(samples[i]);
-      const std::uint64_t odd_sum = odd_table[odd] + SampleWeight(samples[i + 1]);
-      bucket_of[i] = static_cast<std::uint16_t>(even);
-      bucket_of[i + 1] = static_cast<std::uint16_t>(odd);
-      even_table[even] = even_sum;
-      odd_table[odd] = odd_sum;
-    }
-    if (i < count) {
-      const std::size_t last = bucket_at(i);
-      bucket_of[i] = static_cast<std::uint16_t>(last);
-      even_table[last] += SampleWeight(samples[i]);
+    if (all_count) {
+      AddRun(count, [&](std::size_t i) { return window.IndexOf(SampleValue(samples[i])); });
+    } else {
+      AddRun(count, [&](std::size_t i) {
+        const double value = SampleValue(samples[i]);
+        const bool counts =
+            SampleWeight(samples[i]) != 0 && value >= range.min && value <= range.max;
+        return counts ? window.IndexOf(value) : BitWindow::kBuckets;
+      });
     }
     added_ += count;
   }
@@ -160,6 +145,32 @@ class RankSelector {
   };
   static constexpr std::size_t kSortLimit = 8192;
   static constexpr std::size_t kTableSize = BitWindow::kBuckets + 1;
+
+  // Neighbours go to different tables and two are under way at a time: additions to memory that
+  // might depend on each other are slow.
+  template <class BucketAt>
+  void AddRun(std::size_t count, const BucketAt& bucket_at) {
+    const Sample* const samples = samples_.data() + added_;
+    std::uint16_t* const bucket_of = bucket_of_.get() + added_;
+    std::uint64_t* const even_table = weights_.data();
+    std::uint64_t* const odd_table = even_table + kTableSize;
+    std::size_t i = 0;
+    for (; i + 1 < count; i += 2) {
+      const std::size_t even = bucket_at(i);
+      const std::size_t odd = bucket_at(i + 1);
+      const std::uint64_t even_sum = even_table[even] + SampleWeight(samples[i]);
+      const std::uint64_t odd_sum = odd_table[odd] + SampleWeight(samples[i + 1]);
+      bucket_of[i] = static_cast<std::uint16_t>(even);
+      bucket_of[i + 1] = static_cast<std::uint16_t>(odd);
+      even_table[even] = even_sum;
+      odd_table[odd] = odd_sum;
+    }
+    if (i < count) {
+      const std::size_t last = bucket_at(i);
+      bucket_of[i] = static_cast<std::uint16_t>(last);
+      even_table[last] += SampleWeight(samples[i]);
+    }
+  }
 
   std::uint64_t WeightOf(std::size_t bucket) const {
     return weights_[bucket] + weights_[kTableSize + bucket];
@@ -229,7 +240,7 @@ class RankSelector {
   template <class Source>
   static void Narrow(std::span<const Source> samples, const Slot& slot) {
     RankSelector<Source> inner(samples, slot.range, BitWindow(slot.range));
-    inner.Add(samples.size());
+    inner.Add(samples.size(), false);
     inner.Answer(slot.queries);
   }
 
