@@ -100,7 +100,7 @@ Result<void> Replay(const scenario::ReplayFlags& flags) {
   const Result<void> written = WriteFiles(replay, outcome, *loaded.source, summary);
   std::string text = report::RenderTable(summary) + "\n";
   if (written) {
-    text += "\nSaved full report to: " + replay.report_json + "\n";
+    text += "Saved full report to: " + replay.report_json + "\n";
   }
   const Result<void> printed = Print(text);
   return written ? printed : written;

@@ -197,7 +197,7 @@ Result<void> CheckAvailable(const ReplayFlags& f) {
     const std::string& name = f.unavailable.front();
     const auto* flag = std::ranges::find(kUnavailable, name, &UnavailableFlag::name);
     const std::string subject(flag == kUnavailable.end() ? "its subject" : flag->subject);
-    return UsageError(name, "belongs to " + subject + ", which is not available in this version");
+    return UsageError(name, "is not available in this version (it belongs to " + subject + ")");
   }
   return {};
 }
@@ -353,9 +353,6 @@ Result<void> ReadEngine(const ReplayFlags& f, Scenario& s) {
     return UsageError(std::string(kEngineFlag),
                       "worker_type must be aggregated for aggregated workers, got " +
                           std::string(engine::WorkerRoleName(s.engine.worker_role)));
-  }
-  if (s.engine.backend == engine::Backend::kSglang) {
-    return UsageError(std::string(kEngineFlag), "backend sglang is not available in this version");
   }
   if (std::uint64_t{s.num_workers} * s.engine.dp_size > kMaxRanks) {
     return UsageError("--num-workers", "times dp_size must be at most " +
