@@ -282,7 +282,7 @@ void SglangCore::FinishDue(PassEffects& effects) {
 }
 
 std::uint64_t SglangCore::SteadyPasses(std::uint64_t /*pass*/, std::uint64_t limit) {
-  if (!calendar_ || running_.empty() || !tokenless_.empty() || doomed_count_ > 0) {
+  if (!calendar_ || running_.empty() || !tokenless_.empty() || doomed_count_ > 0 || decode_first_) {
     return 0;
   }
   if (!prebuilt_.empty() && running_.size() < max_num_seqs_) {

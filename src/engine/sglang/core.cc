@@ -84,6 +84,7 @@ double SglangCore::RunPass(double now_ms, std::uint64_t pass, bool /*may_defer*/
   const double ratio_before = ratio_;
   RejectDoomed();
   PromotePrebuilt(effects);
+  decode_first_ = decode_first_ && !running_.empty();
   OrderQueue();
   FormBatch(effects);
   ran_ = !batch_.empty() || !running_.empty() || !tokenless_.empty();
@@ -96,6 +97,7 @@ double SglangCore::RunPass(double now_ms, std::uint64_t pass, bool /*may_defer*/
   } else if (batch_.empty() && (ran_ || !counting_)) {
     DecayRatio(1);
   }
+  decode_first_ = false;
   const bool retry = SettlePass(now_ms, end_ms, ratio_before, effects);
   SignalRejections(effects);
   effects.had_effect = effect_ || retry;

@@ -106,7 +106,7 @@ class SglangCore final : public SchedulerCore, private kv::GrowingLeaves {
   bool OrdersQueue() const;
   bool OrderIsCurrent() const;
   bool AdmissionPaused() const {
-    return rounds_left_ > 0 || !prebuilt_.empty() || !pending_.empty();
+    return rounds_left_ > 0 || !prebuilt_.empty() || !pending_.empty() || decode_first_;
   }
   Plan PlanChunk(RequestState& r, std::uint64_t input_budget, std::uint64_t chunk_budget);
   std::uint64_t HeadMatch(RequestState& r);
@@ -213,6 +213,9 @@ class SglangCore final : public SchedulerCore, private kv::GrowingLeaves {
   std::uint64_t next_stamp_ = 0;
   std::uint64_t generation_ = 0;                  // bumped whenever capacity is freed
   std::uint64_t failed_generation_ = kUnlimited;  // of the last failed attempt for the pending head
+  // A waiting request gave its pages back so that the running one can grow: it does so before
+  // anybody is admitted. Otherwise the pages could go back and forth for ever.
+  bool decode_first_ = false;
   std::uint64_t retractions_ = 0;
   std::uint64_t hit_tokens_ = 0, computed_tokens_ = 0;
 

@@ -205,6 +205,7 @@ void SglangCore::Unstick() {
       std::ranges::find_if(waiting_, [&](std::uint32_t s) { return slots_[s].pages > 0; });
   if (holder != waiting_.end() && (one_runs || (running_.empty() && !pending_.empty()))) {
     GiveBack(slots_[*holder]);
+    decode_first_ = one_runs;
     ++generation_;
     effect_ = true;
     return;
