@@ -143,7 +143,8 @@ void ResolveSpeculation(Decoder& v, SettingsDraft& draft) {
     v.Fail("decode_speedup_ratio",
            "must be 1 with aic_nextn: speculative bursts already speed up decoding");
   }
-  const std::string_view text = Trim(draft.accept_rates ? *draft.accept_rates : "");
+  const std::string given = draft.accept_rates.value_or("");
+  const std::string_view text = Trim(given);
   s.accept_rates =
       text.empty() ? std::vector<double>{0.85, 0.3, 0.0, 0.0, 0.0} : ParseRates(v, text);
   s.speculative_tokens = static_cast<std::uint32_t>(*draft.draft_tokens);
