@@ -6,10 +6,11 @@
 #include <fstream>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -134,9 +135,13 @@ TEST_F(TextFileTest, PipeIsReadToItsEnd) {
   const std::string path = (directory_ / "pipe").string();
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   const std::string text(200000, 'p');
-  std::thread writer([&] { std::ofstream(path) << text; });
+  const pid_t writer = fork();
+  if (writer == 0) {
+    std::ofstream(path) << text;
+    _exit(0);
+  }
   const auto file = TextFile::Read(path);
-  writer.join();
+  waitpid(writer, nullptr, 0);
   ASSERT_TRUE(file);
   EXPECT_EQ(file->text(), text);
   const auto endless = TextFile::Read("/dev/zero", {.pipe = 1 << 20});

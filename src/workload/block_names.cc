@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -27,23 +28,23 @@ std::size_t GrownSize(std::size_t wanted, std::size_t current) {
 
 }  // namespace
 
-inline std::uint32_t BlockNames::NewNode(Sequence sequence, std::uint32_t value) {
+// Two functions of the inner loop of loading a trace.
+[[gnu::always_inline]] inline std::uint32_t BlockNames::NewNode(Sequence sequence,
+                                                                std::uint32_t value) {
   DYNO_CHECK(nodes_.size() < kNone);
   nodes_.push_back({.start = sequence.tokens, .parent = sequence.node, .value = value});
   return size() - 1;
 }
 
-inline std::uint32_t BlockNames::NextNode(Sequence sequence, std::uint32_t value) {
+[[gnu::always_inline]] inline std::uint32_t BlockNames::NextNode(Sequence sequence,
+                                                                 std::uint32_t value) {
   const std::uint32_t node = sequence.node;
   if (node != kNone && !IsPrivate(node) && nodes_[node].value == value) {
     return node;
   }
   if (value < first_node_.size()) {
     const std::uint32_t first = first_node_[value];
-    if (first == kNone) {
-      return first_node_[value] = NewNode(sequence, value);
-    }
-    if (nodes_[first].parent == node && nodes_[first].start == sequence.tokens) {
+    if (first != kNone && nodes_[first].parent == node && nodes_[first].start == sequence.tokens) {
       return first;
     }
   }
@@ -63,7 +64,13 @@ BlockNames::Sequence BlockNames::AppendRuns(Sequence sequence,
       break;
     }
     const std::uint64_t run = std::min(run_length, count);
-    sequence = {NextNode(sequence, value), sequence.tokens + run};
+    // A value without a node is the common case, and cannot continue the run before it.
+    if (value < first_node_.size() && first_node_[value] == kNone) {
+      sequence.node = first_node_[value] = NewNode(sequence, value);
+    } else {
+      sequence.node = NextNode(sequence, value);
+    }
+    sequence.tokens += run;
     count -= run;
   }
   return sequence;
@@ -139,6 +146,14 @@ void BlockNames::Tokens(Sequence sequence, std::vector<std::uint32_t>& out) cons
 }
 
 std::uint32_t IdNumbers::NumberOfOther(std::uint64_t id) {
+  if (in_order_) {
+    in_order_ = false;
+    small_.resize(count_);
+    std::iota(small_.begin(), small_.end(), 0U);
+  }
+  if (id < small_.size() && small_[id] != kNone) {
+    return small_[id];
+  }
   if (!large_.empty()) {
     if (const std::uint32_t* known = large_.Find(id)) {
       return *known;

@@ -85,13 +85,9 @@ class IdNumbers {
  public:
   // kNone when there are more than 2^32 - 2 distinct ids.
   std::uint32_t Number(std::uint64_t id) {
-    if (id < small_.size()) {
-      if (small_[id] != kNone) {
-        return small_[id];
-      }
-      if (large_.empty() && count_ < kNone - 1) {
-        return small_[id] = count_++;
-      }
+    if (in_order_ && id <= count_ && count_ < kNone - 1) {
+      count_ += id == count_ ? 1 : 0;
+      return static_cast<std::uint32_t>(id);
     }
     return NumberOfOther(id);
   }
@@ -100,6 +96,7 @@ class IdNumbers {
  private:
   std::uint32_t NumberOfOther(std::uint64_t id);
 
+  bool in_order_ = true;              // so far every id is its own number
   std::vector<std::uint32_t> small_;  // by id, for ids not much larger than their count
   FlatMap<std::uint64_t, std::uint32_t> large_;
   std::uint32_t count_ = 0;

@@ -20,6 +20,7 @@
 #include "base/numeric.h"
 #include "base/result.h"
 #include "base/text_file.h"
+#include "workload/traces/unsigned_list.h"
 
 namespace dynosim::workload {
 
@@ -43,8 +44,6 @@ static_assert(TextFile::kPadding >= simdjson::SIMDJSON_PADDING);
 constexpr std::size_t kMaxLine = std::size_t{128} << 20;
 constexpr int kMaxDepth = 512;
 constexpr std::string_view kBlank = " \t\r\v\f";
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 std::string_view Token(ondemand::value& value) {
   const std::string_view token = value.raw_json_token();
@@ -108,66 +107,6 @@ bool IsString(std::string_view text) {
     text.remove_prefix(1);
   }
   return true;
-}
-
-const char* SkipBlanks(const char* at) {
-  while (*at == ' ' || *at == '\t' || *at == '\r') {
-    ++at;
-  }
-  return at;
-}
-
-// Reads the digits at `at`, in one step when there are at most seven. Returns the first character
-// behind them, or nullptr when there is no digit, a leading zero, or no room in 64 bits.
-const char* ReadDigits(const char* at, std::uint64_t& number) {
-  std::uint64_t word = 0;
-  std::memcpy(&word, at, sizeof word);
-  // The lowest non-zero byte of `other` is the first that is no digit: a digit has the high half 3,
-  // also when 6 is added to it.
-  const std::uint64_t other =
-      ((word & 0xF0F0F0F0F0F0F0F0U) | (((word + 0x0606060606060606U) & 0xF0F0F0F0F0F0F0F0U) >> 4)) ^
-      0x3333333333333333U;
-  const int digits = std::countr_zero(other) / 8;
-  if (digits == 0 || (*at == '0' && digits > 1)) {
-    return nullptr;
-  }
-  if (digits < 8) {
-    // Right-aligned digits, then pairs, then fours.
-    word <<= 64 - 8 * digits;
-    word = (word & 0x0F0F0F0F0F0F0F0FU) * 2561 >> 8;
-    word = (word & 0x00FF00FF00FF00FFU) * 6553601 >> 16;
-    number = (word & 0x0000FFFF0000FFFFU) * 42949672960001 >> 32;
-    return at + digits;
-  }
-  for (number = 0; IsDigit(*at); ++at) {
-    const auto digit = static_cast<std::uint64_t>(*at - '0');
-    if (number > (std::numeric_limits<std::uint64_t>::max() - digit) / 10) {
-      return nullptr;
-    }
-    number = number * 10 + digit;
-  }
-  return at;
-}
-
-// Reads "[1, 2, ...]". Most of a trace is such lists, so this goes over the bytes once; the closing
-// bracket stops every loop. Returns the end of the elements, nullptr when it is no such list.
-std::uint64_t* ParseList(const char* at, std::uint64_t max, std::uint64_t* out) {
-  at = SkipBlanks(at + 1);
-  if (*at == ']') {
-    return out;
-  }
-  for (;;) {
-    at = ReadDigits(at, *out);
-    if (at == nullptr || *out > max) {
-      return nullptr;
-    }
-    ++out;
-    at = SkipBlanks(at);
-    if (*at != ',') {
-      return *at == ']' ? out : nullptr;
-    }
-    at = SkipBlanks(at + 1);
-  }
 }
 
 bool CheckValue(ondemand::value value, int depth);
@@ -374,20 +313,17 @@ bool JsonRows::ReadUnsignedList(std::uint64_t max, UnsignedList& out) {
     return Token(parser_->value) == "null" || FailMember("must be a list of whole numbers");
   }
   std::string_view text;
-  std::uint64_t* end = nullptr;
-  if (array.raw_json().get(text) == simdjson::SUCCESS) {
-    // An element takes at least two characters.
-    if (out.memory.size() < text.size() / 2 + 1) {
-      out.memory.resize(std::bit_ceil(text.size() / 2 + 1));
-    }
-    end = ParseList(text.data(), max, out.memory.data());
-  }
-  if (end == nullptr) {
+  if (array.raw_json().get(text) != simdjson::SUCCESS ||
+      ::dynosim::workload::ReadUnsignedList(text.data(), max, out) == nullptr) {
+    out.Clear();
     return FailMember(fmt::format("must be a list of whole numbers from 0 to {}", max));
   }
-  out.present = true;
-  out.size = static_cast<std::size_t>(end - out.memory.data());
   return true;
+}
+
+void JsonRows::TakeRow(std::size_t bytes) {
+  rest_.remove_prefix(bytes);
+  ++line_;
 }
 
 bool JsonRows::Skip() { return CheckValue(parser_->value, 0) || FailMember("is not valid JSON"); }

@@ -14,27 +14,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
+#include "workload/traces/unsigned_list.h"
 
 namespace dynosim::workload {
-
-// A list of numbers, in memory that is kept from row to row.
-struct UnsignedList {
-  bool present = false;
-  std::size_t size = 0;
-  std::vector<std::uint64_t> memory;  // the first `size` elements count
-
-  std::span<const std::uint64_t> values() const { return std::span(memory).first(size); }
-  void Clear() {
-    present = false;
-    size = 0;
-  }
-};
 
 class JsonRows {
  public:
@@ -49,6 +35,11 @@ class JsonRows {
   // Goes to the next member of the row; false at its end and after a problem. Every member is
   // either read once or skipped.
   bool NextMember();
+
+  // The lines that were not read yet. A caller that knows a quicker way may read the next row from
+  // here, and then takes its bytes, line break included.
+  std::string_view rest() const { return rest_; }
+  void TakeRow(std::size_t bytes);
 
   std::uint32_t line() const { return line_; }  // physical, from 1
   std::string_view key() const { return key_; }

@@ -29,122 +29,12 @@
 #include "workload/trace_source.h"
 #include "workload/trace_table.h"
 #include "workload/traces/json_rows.h"
+#include "workload/traces/mooncake_row.h"
 
 namespace dynosim::workload {
 namespace {
 
 constexpr std::int64_t kDefaultBlockSize = 512;
-
-enum class Field : std::uint8_t {
-  kTimestamp,
-  kInputLength,
-  kOutputLength,
-  kHashIds,
-  kSessionId,
-  kDelay,
-  kRequestId,
-  kOutputTokenIds,
-  kPriority,
-  kStrictPriority,
-  kPolicyClass,
-  kOther,
-};
-
-struct FieldName {
-  std::string_view name;
-  Field field = Field::kOther;
-};
-
-constexpr std::array kFieldNames = {
-    FieldName{"timestamp", Field::kTimestamp},
-    FieldName{"input_length", Field::kInputLength},
-    FieldName{"output_length", Field::kOutputLength},
-    FieldName{"hash_ids", Field::kHashIds},
-    FieldName{"session_id", Field::kSessionId},
-    FieldName{"delay", Field::kDelay},
-    FieldName{"created_time", Field::kTimestamp},
-    FieldName{"input_tokens", Field::kInputLength},
-    FieldName{"output_tokens", Field::kOutputLength},
-    FieldName{"delay_ms", Field::kDelay},
-    FieldName{"request_id", Field::kRequestId},
-    FieldName{"output_token_ids", Field::kOutputTokenIds},
-    FieldName{"priority", Field::kPriority},
-    FieldName{"strict_priority", Field::kStrictPriority},
-    FieldName{"policy_class", Field::kPolicyClass},
-};
-
-Field FindField(std::string_view key) {
-  for (const FieldName& entry : kFieldNames) {
-    if (entry.name == key) {
-      return entry.field;
-    }
-  }
-  return Field::kOther;
-}
-
-// One line as written. Absent members and null are the same.
-struct Row {
-  std::uint32_t fields_seen = 0;  // bit per Field
-  std::optional<double> timestamp_ms;
-  std::optional<double> delay_ms;
-  std::optional<std::uint64_t> input_length;
-  std::optional<std::uint64_t> output_length;
-  std::optional<std::string_view> session_id;
-  std::optional<std::string_view> request_id;
-  std::optional<std::string_view> policy_class;
-  std::optional<std::int32_t> priority;
-  std::optional<std::uint64_t> strict_priority;
-  UnsignedList hash_ids;
-  UnsignedList output_token_ids;
-
-  void Clear() {
-    UnsignedList ids = std::move(hash_ids);
-    UnsignedList tokens = std::move(output_token_ids);
-    *this = Row{};
-    hash_ids = std::move(ids);
-    output_token_ids = std::move(tokens);
-    hash_ids.Clear();
-    output_token_ids.Clear();
-  }
-};
-
-bool ReadMember(JsonRows& rows, Row& row) {
-  constexpr std::uint64_t kMaxU64 = std::numeric_limits<std::uint64_t>::max();
-  constexpr std::uint64_t kMaxU32 = std::numeric_limits<std::uint32_t>::max();
-  const Field field = FindField(rows.key());
-  const std::uint32_t bit = 1U << static_cast<unsigned>(field);
-  if (field != Field::kOther && (row.fields_seen & bit) != 0) {
-    return rows.FailMember("is given twice (a field and its other name count as one)");
-  }
-  row.fields_seen |= bit;
-  switch (field) {
-    case Field::kTimestamp:
-      return rows.ReadDecimal(row.timestamp_ms);
-    case Field::kInputLength:
-      return rows.ReadUnsigned(kMaxU64, row.input_length);
-    case Field::kOutputLength:
-      return rows.ReadUnsigned(kMaxTokens, row.output_length);
-    case Field::kHashIds:
-      return rows.ReadUnsignedList(kMaxU64, row.hash_ids);
-    case Field::kSessionId:
-      return rows.ReadString(row.session_id);
-    case Field::kDelay:
-      return rows.ReadDecimal(row.delay_ms);
-    case Field::kRequestId:
-      return rows.ReadString(row.request_id);
-    case Field::kOutputTokenIds:
-      return rows.ReadUnsignedList(kMaxU32, row.output_token_ids);
-    case Field::kPriority:
-      return rows.ReadSigned32(row.priority);
-    case Field::kStrictPriority:
-      return rows.ReadUnsigned(kMaxU32, row.strict_priority);
-    case Field::kPolicyClass:
-      return rows.ReadString(row.policy_class);
-    case Field::kOther:
-      return rows.Skip();
-  }
-  return false;
-}
 
 // Turns lines into rows of a table, one after the other.
 class MooncakeReader {
@@ -162,7 +52,7 @@ class MooncakeReader {
   }
 
   // Checks the line's own rules; a problem is recorded in `rows`.
-  bool Add(const Row& row, JsonRows& rows);
+  bool Add(const MooncakeRow& row, JsonRows& rows);
 
   TraceTable TakeTable() {
     table_.distinct_ids = id_numbers_.size();
@@ -171,10 +61,10 @@ class MooncakeReader {
   TraceOddities& oddities() { return oddities_; }
 
  private:
-  bool CheckLengths(const Row& row, JsonRows& rows, std::uint64_t& input_tokens);
-  bool FindDelay(const Row& row, JsonRows& rows, std::uint32_t session, double& delay_ms);
-  bool AddPrompt(const Row& row, JsonRows& rows, TraceRow& out);
-  void AddExtras(const Row& row, TraceRow& out);
+  bool CheckLengths(const MooncakeRow& row, JsonRows& rows, std::uint64_t& input_tokens);
+  bool FindDelay(const MooncakeRow& row, JsonRows& rows, std::uint32_t session, double& delay_ms);
+  bool AddPrompt(const MooncakeRow& row, JsonRows& rows, TraceRow& out);
+  void AddExtras(const MooncakeRow& row, TraceRow& out);
 
   TraceTable table_;
   TraceOddities oddities_;
@@ -184,7 +74,8 @@ class MooncakeReader {
   std::vector<std::uint32_t> numbers_;  // of the current line's ids
 };
 
-bool MooncakeReader::CheckLengths(const Row& row, JsonRows& rows, std::uint64_t& input_tokens) {
+bool MooncakeReader::CheckLengths(const MooncakeRow& row, JsonRows& rows,
+                                  std::uint64_t& input_tokens) {
   if (!row.hash_ids.present) {
     return rows.Fail("hash_ids is missing");
   }
@@ -209,7 +100,7 @@ bool MooncakeReader::CheckLengths(const Row& row, JsonRows& rows, std::uint64_t&
   return true;
 }
 
-bool MooncakeReader::FindDelay(const Row& row, JsonRows& rows, std::uint32_t session,
+bool MooncakeReader::FindDelay(const MooncakeRow& row, JsonRows& rows, std::uint32_t session,
                                double& delay_ms) {
   const std::optional<double> before_ms = sessions_.LastTimestamp(session);
   if (table_.sessions[session].turns == 0) {
@@ -239,7 +130,7 @@ bool MooncakeReader::FindDelay(const Row& row, JsonRows& rows, std::uint32_t ses
   return true;
 }
 
-bool MooncakeReader::AddPrompt(const Row& row, JsonRows& rows, TraceRow& out) {
+bool MooncakeReader::AddPrompt(const MooncakeRow& row, JsonRows& rows, TraceRow& out) {
   const std::uint64_t block_size = table_.trace_block_size;
   const std::uint64_t needed =
       out.input_tokens / block_size + (out.input_tokens % block_size == 0 ? 0 : 1);
@@ -263,7 +154,7 @@ bool MooncakeReader::AddPrompt(const Row& row, JsonRows& rows, TraceRow& out) {
   return true;
 }
 
-void MooncakeReader::AddExtras(const Row& row, TraceRow& out) {
+void MooncakeReader::AddExtras(const MooncakeRow& row, TraceRow& out) {
   if (!row.priority && !row.strict_priority && !row.policy_class && !row.output_token_ids.present) {
     return;
   }
@@ -297,7 +188,7 @@ void MooncakeReader::AddExtras(const Row& row, TraceRow& out) {
   table_.extras.push_back(extras);
 }
 
-bool MooncakeReader::Add(const Row& row, JsonRows& rows) {
+bool MooncakeReader::Add(const MooncakeRow& row, JsonRows& rows) {
   if (table_.rows.size() == kMaxRequests) {
     return rows.Fail(fmt::format("the trace has more than {} rows", kMaxRequests));
   }
@@ -332,14 +223,8 @@ Result<LoadedWorkload> Read(const WorkloadSpec& workload, std::uint64_t engine_b
   DYNO_TRY(const TextFile file, TextFile::Read(path));
   JsonRows rows(path, file.text());
   MooncakeReader reader(static_cast<std::uint64_t>(block_size), delta, file.text().size());
-  Row row;
-  while (rows.NextRow()) {
-    row.Clear();
-    while (rows.NextMember() && ReadMember(rows, row)) {
-    }
-    if (rows.failed() || !reader.Add(row, rows)) {
-      break;
-    }
+  MooncakeRow row;
+  while (ReadRow(rows, row) && reader.Add(row, rows)) {
   }
   if (rows.failed()) {
     return std::unexpected(rows.error());
