@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/atomic_file.h"
 
-#include <csignal>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <ios>
 #include <iterator>
 #include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "base/result.h"
 
 namespace dynosim {
 namespace {
@@ -84,12 +86,12 @@ TEST_F(AtomicFileTest, WhenTheDiskRefusesMoreBytesTheOldFileStays) {
   // A limit on file sizes fails a write in the middle, as a full disk does.
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
   const rlimit small{.rlim_cur = 1 << 19, .rlim_max = before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
   const auto result = WriteFileAtomically(Path("a"), std::string(1 << 21, 'n'));
   setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, handler);
+  signal(SIGXFSZ, handler);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, ErrorKind::kFailed);
   EXPECT_EQ(result.error().where, Path("a"));

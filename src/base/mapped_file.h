@@ -33,7 +33,7 @@ class MappedFile {
   }
   ~MappedFile();
 
-  std::string_view text() const { return {static_cast<const char*>(base_), size_}; }
+  std::string_view Text() const { return {static_cast<const char*>(base_), size_}; }
 
  private:
   void* base_ = nullptr;

@@ -17,7 +17,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Powers of ten, each the nearest double.
 double PowerOfTen(int power) {
-  static const auto kPowers = [] {
+  static const auto powers_of_ten = [] {
     std::array<double, kMaxPower + 1> powers{};
     std::array<char, 8> text{};
     for (int i = 0; i <= kMaxPower; ++i) {
@@ -27,7 +27,7 @@ double PowerOfTen(int power) {
     }
     return powers;
   }();
-  return kPowers[static_cast<std::size_t>(power)];
+  return powers_of_ten[static_cast<std::size_t>(power)];
 }
 
 // Scales once by 10^exponent; beyond the table in steps of the largest power.
@@ -68,7 +68,7 @@ class Significand {
     exponent_ -= fraction ? 1 : 0;
   }
   std::uint64_t value() const { return value_; }
-  std::int64_t exponent() const { return exponent_; }
+  std::int64_t Exponent() const { return exponent_; }
 
  private:
   std::uint64_t value_ = 0;
@@ -118,7 +118,7 @@ std::optional<double> ParseTraceDecimal(std::string_view text) {
       return std::nullopt;
     }
   }
-  std::int64_t exponent = digits.exponent();
+  std::int64_t exponent = digits.Exponent();
   if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
     const auto written = ParseExponent(text, i);
     if (!written) {

@@ -26,7 +26,7 @@ constexpr Integer SaturatingCast(double value) {
   static_assert(std::is_integral_v<Integer>);
   using Limits = std::numeric_limits<Integer>;
   // Both bounds are powers of two (or 0), so they are exact doubles.
-  constexpr double kEnd = (static_cast<double>(Limits::max() / 2 + 1)) * 2.0;
+  constexpr double kEnd = static_cast<double>(Integer{1} << (Limits::digits - 1)) * 2.0;
   constexpr auto kBegin = static_cast<double>(Limits::min());
   if (!(value > kBegin)) {
     return value <= kBegin ? Limits::min() : Integer{0};

@@ -18,7 +18,7 @@ TEST(ParseTraceDecimal, ReadsOrdinaryNumbers) {
   EXPECT_EQ(ParseTraceDecimal("1.25e2"), 125.0);
   EXPECT_EQ(ParseTraceDecimal("12E-1"), 1.2);
   EXPECT_EQ(ParseTraceDecimal("1e+3"), 1000.0);
-  EXPECT_TRUE(std::signbit(*ParseTraceDecimal("-0")));
+  EXPECT_TRUE(std::signbit(ParseTraceDecimal("-0").value_or(1.0)));
 }
 
 TEST(ParseTraceDecimal, LongNumbersAreConvertedOnceAndScaledOnce) {

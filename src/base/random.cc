@@ -5,8 +5,8 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 
 #include "base/check.h"
@@ -59,8 +59,8 @@ void ChaCha12::Refill() {
   for (std::size_t i = 0; i < key_.size(); ++i) {
     start[4 + i] = Splat(key_[i]);
   }
-  for (int lane = 0; lane < kBlocks; ++lane) {
-    const std::uint64_t block = counter_ + static_cast<std::uint64_t>(lane);
+  for (std::uint32_t lane = 0; lane < kBlocks; ++lane) {
+    const std::uint64_t block = counter_ + lane;
     start[12][lane] = static_cast<std::uint32_t>(block);
     start[13][lane] = static_cast<std::uint32_t>(block >> 32);
   }

@@ -15,8 +15,8 @@ class Probability {
  public:
   // `p` is in [0, 1].
   explicit Probability(double p);
-  bool certain() const { return certain_; }
-  std::uint64_t threshold() const { return threshold_; }
+  bool Certain() const { return certain_; }
+  std::uint64_t Threshold() const { return threshold_; }
 
  private:
   std::uint64_t threshold_ = 0;
@@ -28,7 +28,7 @@ class ChaCha12 {
   explicit ChaCha12(std::uint64_t seed);
 
   std::uint32_t NextU32() {
-    if (next_ == words_.size()) {
+    if (next_ == kWords) {
       Refill();
     }
     return words_[next_++];
@@ -49,17 +49,18 @@ class ChaCha12 {
   // Exponential with the given mean; one uniform.
   double NextExponential(double mean);
 
-  bool NextBernoulli(const Probability& p) { return p.certain() || NextU64() < p.threshold(); }
+  bool NextBernoulli(const Probability& p) { return p.Certain() || NextU64() < p.Threshold(); }
 
  private:
-  static constexpr int kBlocks = 4;
+  static constexpr std::uint32_t kBlocks = 4;
+  static constexpr std::uint32_t kWords = 16 * kBlocks;
 
   void Refill();
 
   std::array<std::uint32_t, 8> key_{};
   std::uint64_t counter_ = 0;
-  std::uint32_t next_ = 16 * kBlocks;
-  alignas(16) std::array<std::uint32_t, 16 * kBlocks> words_{};
+  std::uint32_t next_ = kWords;
+  alignas(16) std::array<std::uint32_t, kWords> words_{};
 };
 
 }  // namespace dynosim

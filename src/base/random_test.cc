@@ -3,7 +3,6 @@
 #include "base/random.h"
 
 #include <cstdint>
-#include <vector>
 
 #include <gtest/gtest.h>
 

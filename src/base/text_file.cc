@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <expected>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -15,7 +16,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/types.h>
 #include <unistd.h>
+#include <zconf.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -32,8 +35,8 @@ class GrowingBuffer {
  public:
   explicit GrowingBuffer(std::uint64_t limit) : limit_(limit) {}
 
-  char* tail() { return buffer_.get() + size_; }
-  std::size_t room() const { return capacity_ - size_; }
+  char* Tail() { return buffer_.get() + size_; }
+  std::size_t Room() const { return capacity_ - size_; }
   void Added(std::size_t bytes) { size_ += bytes; }
 
   // Makes room for at least one byte; false when the limit is reached or memory is exhausted.
@@ -57,15 +60,11 @@ class GrowingBuffer {
 
  private:
   bool Resize(std::size_t capacity) {
-    char* const moved =
-        static_cast<char*>(std::realloc(buffer_.get(), capacity + TextFile::kPadding));
-    if (moved == nullptr) {
-      return false;
-    }
-    static_cast<void>(buffer_.release());
-    buffer_.reset(moved);
-    capacity_ = capacity;
-    return true;
+    char* const before = buffer_.release();
+    void* const after = std::realloc(before, capacity + TextFile::kPadding);
+    buffer_.reset(after == nullptr ? before : static_cast<char*>(after));
+    capacity_ = after == nullptr ? capacity_ : capacity;
+    return after != nullptr;
   }
 
   std::uint64_t limit_;
@@ -104,15 +103,15 @@ Result<void> Gunzip(const std::string& path, std::string_view packed, std::uint6
   std::size_t taken = 0;
   constexpr std::size_t kStep = std::size_t{1} << 30;
   for (;;) {
-    if (out.room() == 0 && !out.Grow()) {
+    if (out.Room() == 0 && !out.Grow()) {
       return TooLarge(path, limit);
     }
     const std::size_t input = std::min(packed.size() - taken, kStep);
-    const std::size_t output = std::min(out.room(), kStep);
+    const std::size_t output = std::min(out.Room(), kStep);
     // zlib does not write to its input; its type is only missing the const.
     stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(packed.data() + taken));
     stream.avail_in = static_cast<uInt>(input);
-    stream.next_out = reinterpret_cast<Bytef*>(out.tail());
+    stream.next_out = reinterpret_cast<Bytef*>(out.Tail());
     stream.avail_out = static_cast<uInt>(output);
     const int status = inflate(&stream, Z_NO_FLUSH);
     taken += input - stream.avail_in;
@@ -125,7 +124,7 @@ Result<void> Gunzip(const std::string& path, std::string_view packed, std::uint6
       if (!IsGzip(packed.substr(taken)) || inflateReset(&stream) != Z_OK) {
         return FailedError(path, "gzip data is followed by other bytes");
       }
-    } else if (status == Z_BUF_ERROR && taken == packed.size() && out.room() > 0) {
+    } else if (status == Z_BUF_ERROR && taken == packed.size() && out.Room() > 0) {
       return FailedError(path, "gzip data is cut off");
     } else if (status != Z_OK && status != Z_BUF_ERROR) {
       return FailedError(path, fmt::format("gzip data is damaged ({})",
@@ -146,10 +145,10 @@ Result<void> Unzstd(const std::string& path, std::string_view packed, std::uint6
   }
   ZSTD_inBuffer input{.src = packed.data(), .size = packed.size(), .pos = 0};
   for (;;) {
-    if (out.room() == 0 && !out.Grow()) {
+    if (out.Room() == 0 && !out.Grow()) {
       return TooLarge(path, limit);
     }
-    ZSTD_outBuffer output{.dst = out.tail(), .size = out.room(), .pos = 0};
+    ZSTD_outBuffer output{.dst = out.Tail(), .size = out.Room(), .pos = 0};
     const std::size_t hint = ZSTD_decompressStream(stream.get(), &output, &input);
     out.Added(output.pos);
     if (ZSTD_isError(hint) != 0) {
@@ -169,10 +168,10 @@ Result<void> Unzstd(const std::string& path, std::string_view packed, std::uint6
 Result<void> ReadPipe(const std::string& path, const FileDescriptor& file, std::uint64_t limit,
                       GrowingBuffer& out) {
   for (;;) {
-    if (out.room() == 0 && !out.Grow()) {
+    if (out.Room() == 0 && !out.Grow()) {
       return FailedError(path, fmt::format("delivers more than {} bytes, which is refused", limit));
     }
-    const ssize_t got = read(file.value(), out.tail(), out.room());
+    const ssize_t got = read(file.value(), out.Tail(), out.Room());
     if (got == 0) {
       return {};
     }
@@ -190,19 +189,24 @@ bool IsRegular(const std::string& path) {
 
 }  // namespace
 
-Result<TextFile> TextFile::Read(const std::string& path, TextLimits limits) {
+Result<TextFile> TextFile::ReadPlain(const std::string& path, const TextLimits& limits) {
   TextFile file;
   if (IsRegular(path)) {
     DYNO_TRY(file.mapped_, MappedFile::Open(path));
-    file.text_ = file.mapped_.text();
-  } else {
-    DYNO_TRY(const FileDescriptor pipe, FileDescriptor::OpenForReading(path));
-    GrowingBuffer buffer(limits.pipe);
-    DYNO_TRY_VOID(ReadPipe(path, pipe, limits.pipe, buffer));
-    if (!buffer.Finish(file)) {
-      return FailedError(path, "cannot be read: out of memory");
-    }
+    file.text_ = file.mapped_.Text();
+    return file;
   }
+  DYNO_TRY(const FileDescriptor pipe, FileDescriptor::OpenForReading(path));
+  GrowingBuffer buffer(limits.pipe);
+  DYNO_TRY_VOID(ReadPipe(path, pipe, limits.pipe, buffer));
+  if (!buffer.Finish(file)) {
+    return FailedError(path, "cannot be read: out of memory");
+  }
+  return file;
+}
+
+Result<TextFile> TextFile::Read(const std::string& path, TextLimits limits) {
+  DYNO_TRY(TextFile file, ReadPlain(path, limits));
   if (const bool gzip = IsGzip(file.text_); gzip || IsZstd(file.text_)) {
     const std::uint64_t limit =
         std::max(limits.floor, SaturatingMultiply(file.text_.size(), limits.ratio));

@@ -31,7 +31,7 @@ class TextFile {
 
   static Result<TextFile> Read(const std::string& path, TextLimits limits = {});
 
-  std::string_view text() const { return text_; }
+  std::string_view Text() const { return text_; }
 
  private:
   struct Free {
@@ -39,6 +39,9 @@ class TextFile {
   };
   using Buffer = std::unique_ptr<char, Free>;
   friend class GrowingBuffer;
+
+  // The bytes as they are.
+  static Result<TextFile> ReadPlain(const std::string& path, const TextLimits& limits);
 
   MappedFile mapped_;
   Buffer buffer_;

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text_file.h"
 
-#include <cstdint>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <ios>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zconf.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include "base/mapped_file.h"
+#include "base/result.h"
 
 namespace dynosim {
 namespace {
@@ -56,7 +61,7 @@ class TextFileTest : public testing::Test {
   }
   std::string Text(std::string_view content, TextLimits limits = {}) {
     const auto file = TextFile::Read(Write(content), limits);
-    return file ? std::string(file->text()) : "error: " + file.error().message;
+    return file ? std::string(file->Text()) : "error: " + file.error().message;
   }
 
   std::filesystem::path directory_;
@@ -72,9 +77,9 @@ TEST_F(TextFileTest, PaddingIsReadableAndZeroForEverySizeNearAPage) {
   for (std::size_t size = 4096 - 70; size <= 4096 + 2; ++size) {
     const auto file = TextFile::Read(Write(std::string(size, 'x')));
     ASSERT_TRUE(file);
-    ASSERT_EQ(file->text().size(), size);
+    ASSERT_EQ(file->Text().size(), size);
     for (std::size_t i = 0; i < TextFile::kPadding; ++i) {
-      ASSERT_EQ(file->text().data()[size + i], '\0');
+      ASSERT_EQ(file->Text().data()[size + i], '\0');
     }
   }
 }
@@ -143,7 +148,7 @@ TEST_F(TextFileTest, PipeIsReadToItsEnd) {
   const auto file = TextFile::Read(path);
   waitpid(writer, nullptr, 0);
   ASSERT_TRUE(file);
-  EXPECT_EQ(file->text(), text);
+  EXPECT_EQ(file->Text(), text);
   const auto endless = TextFile::Read("/dev/zero", {.pipe = 1 << 20});
   ASSERT_FALSE(endless);
   EXPECT_EQ(endless.error().message, "delivers more than 1048576 bytes, which is refused");
@@ -153,7 +158,7 @@ TEST_F(TextFileTest, TextSurvivesAMove) {
   auto file = TextFile::Read(Write(Gzip("moved")));
   ASSERT_TRUE(file);
   const TextFile second = *std::move(file);
-  EXPECT_EQ(second.text(), "moved");
+  EXPECT_EQ(second.Text(), "moved");
 }
 
 TEST_F(TextFileTest, MappedFileRefusesWhatIsNoRegularFile) {

@@ -385,7 +385,7 @@ Result<std::vector<NpyArray>> ReadNpz(const std::string& path,
     return FailedError("", path + ": " + message);
   };
   DYNO_TRY(const MappedFile file, MappedFile::Open(path));
-  const std::string_view bytes = file.text();
+  const std::string_view bytes = file.Text();
   if (bytes.size() > kMaxFileBytes) {
     return fail("is larger than " + std::to_string(kMaxFileBytes >> 20) + " MiB");
   }

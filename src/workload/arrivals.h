@@ -17,7 +17,7 @@ class ArrivalProcess {
   static ArrivalProcess Poisson(double requests_per_second, std::uint64_t seed);
 
   // Time of the next arrival.
-  double at_ms() const { return at_ms_; }
+  double NextMs() const { return at_ms_; }
   void Advance() { at_ms_ += poisson_ ? random_.NextExponential(gap_ms_) : gap_ms_; }
 
  private:

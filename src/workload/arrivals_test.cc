@@ -14,7 +14,7 @@ namespace {
 std::vector<double> Times(ArrivalProcess process, int count) {
   std::vector<double> times;
   for (int i = 0; i < count; ++i, process.Advance()) {
-    times.push_back(process.at_ms());
+    times.push_back(process.NextMs());
   }
   return times;
 }

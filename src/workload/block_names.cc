@@ -53,7 +53,9 @@ std::size_t GrownSize(std::size_t wanted, std::size_t current) {
 
 BlockNames::Sequence BlockNames::Append(Sequence sequence, std::uint32_t value,
                                         std::uint64_t count) {
-  return count == 0 ? sequence : Sequence{NextNode(sequence, value), sequence.tokens + count};
+  return count == 0
+             ? sequence
+             : Sequence{.node = NextNode(sequence, value), .tokens = sequence.tokens + count};
 }
 
 BlockNames::Sequence BlockNames::AppendRuns(Sequence sequence,
@@ -83,7 +85,7 @@ BlockNames::Sequence BlockNames::AppendPrivate(Sequence sequence, std::uint32_t 
     return sequence;
   }
   nodes_[owner] = {.start = sequence.tokens, .parent = sequence.node, .value = 0};
-  return {owner, sequence.tokens + count};
+  return {.node = owner, .tokens = sequence.tokens + count};
 }
 
 std::uint32_t BlockNames::OtherChild(Sequence sequence, std::uint32_t value) {

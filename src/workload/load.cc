@@ -2,7 +2,6 @@
 #include "workload/load.h"
 
 #include <cstdint>
-#include <utility>
 
 #include "base/check.h"
 #include "base/result.h"
@@ -15,10 +14,12 @@ namespace dynosim::workload {
 Result<LoadedWorkload> LoadWorkload(const WorkloadSpec& spec, std::uint64_t engine_block_size) {
   DYNO_CHECK(spec.synthetic.has_value() != spec.trace.has_value());
   if (spec.trace) {
-    return ReadTrace(spec, engine_block_size);
+    return ReadTrace(spec, *spec.trace, engine_block_size);
   }
   LoadedWorkload loaded;
-  DYNO_TRY(loaded.source, MakeSyntheticSource(spec, engine_block_size));
+  if (spec.synthetic) {
+    DYNO_TRY(loaded.source, MakeSyntheticSource(spec, *spec.synthetic, engine_block_size));
+  }
   return loaded;
 }
 

@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "workload/request.h"
-
 namespace dynosim::workload {
 
 SessionQueue SessionQueue::OpenLoop(std::vector<double> first_ready_ms) {
@@ -42,7 +40,8 @@ std::optional<SessionQueue::Turn> SessionQueue::NextStart() const {
     return std::nullopt;
   }
   const std::uint32_t session = order_.empty() ? taken_ : order_[taken_];
-  return Turn{first_ready_ms_.empty() ? 0.0 : first_ready_ms_[session], session, 0};
+  return Turn{.ready_ms = first_ready_ms_.empty() ? 0.0 : first_ready_ms_[session],
+              .session = session};
 }
 
 std::optional<double> SessionQueue::NextReadyMs() const {
@@ -78,7 +77,7 @@ void SessionQueue::Push(Turn turn) {
 
 void SessionQueue::EndSession(double now_ms) {
   if (next_ < sessions_) {
-    Push({now_ms, next_++, 0});
+    Push({.ready_ms = now_ms, .session = next_++});
   }
 }
 

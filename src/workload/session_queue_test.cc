@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/session_queue.h"
 
+#include <cstdint>
 #include <optional>
 
 #include <gtest/gtest.h>
@@ -26,10 +27,10 @@ TEST(SessionQueue, OpenLoopFollowsTimeAndKeepsTheOrderOfEqualTimes) {
 TEST(SessionQueue, LaterTurnsAndFirstTurnsShareOneOrder) {
   SessionQueue queue = SessionQueue::OpenLoop({0.0, 10.0, 10.0});
   EXPECT_EQ(queue.Pop(0.0), (Turn{0.0, 0, 0}));
-  queue.Push({10.0, 0, 1});
+  queue.Push({.ready_ms = 10.0, .session = 0, .turn = 1});
   EXPECT_EQ(queue.Pop(10.0), (Turn{10.0, 0, 1}));
   EXPECT_EQ(queue.Pop(10.0), (Turn{10.0, 1, 0}));
-  queue.Push({10.0, 1, 1});
+  queue.Push({.ready_ms = 10.0, .session = 1, .turn = 1});
   EXPECT_EQ(queue.Pop(10.0), (Turn{10.0, 1, 1}));
   EXPECT_EQ(queue.Pop(10.0), (Turn{10.0, 2, 0}));
 }
@@ -47,7 +48,7 @@ TEST(SessionQueue, CapStartsTheNextSessionWhenOneEnds) {
   EXPECT_EQ(queue.Pop(0.0), (Turn{0.0, 1, 0}));
   EXPECT_EQ(queue.Pop(0.0), std::nullopt);
   // A pause keeps the slot.
-  queue.Push({30.0, 0, 1});
+  queue.Push({.ready_ms = 30.0, .session = 0, .turn = 1});
   EXPECT_EQ(queue.NextReadyMs(), 30.0);
   queue.EndSession(20.0);
   EXPECT_EQ(queue.NextReadyMs(), 20.0);

@@ -31,8 +31,7 @@ bool HasSessionShape(const SyntheticSpec& spec) {
          spec.num_prefix_groups > 0 || spec.inter_turn_delay_ms > 0.0;
 }
 
-Result<void> CheckController(const WorkloadSpec& workload) {
-  const SyntheticSpec& spec = *workload.synthetic;
+Result<void> CheckController(const WorkloadSpec& workload, const SyntheticSpec& spec) {
   const int controllers = (workload.replay_concurrency ? 1 : 0) + (spec.request_rate ? 1 : 0) +
                           (spec.arrival_interval_ms ? 1 : 0);
   if (controllers != 1) {
@@ -92,9 +91,8 @@ ArrivalProcess Arrivals(const SyntheticSpec& spec) {
                            : ArrivalProcess::FixedInterval(spec.arrival_interval_ms.value_or(0.0));
 }
 
-std::unique_ptr<RequestSource> MakeSessions(const WorkloadSpec& workload,
+std::unique_ptr<RequestSource> MakeSessions(const WorkloadSpec& workload, const SyntheticSpec& spec,
                                             std::uint64_t engine_block_size) {
-  const SyntheticSpec& spec = *workload.synthetic;
   SyntheticSessionsSettings settings{
       .sessions = static_cast<std::uint32_t>(spec.request_count),
       .turns = static_cast<std::uint32_t>(spec.turns_per_session),
@@ -121,7 +119,7 @@ std::unique_ptr<RequestSource> MakeSessions(const WorkloadSpec& workload,
   std::vector<double> first_ready_ms(settings.sessions);
   ArrivalProcess arrivals = Arrivals(spec);
   for (double& at_ms : first_ready_ms) {
-    at_ms = arrivals.at_ms() / speedup;
+    at_ms = arrivals.NextMs() / speedup;
     arrivals.Advance();
   }
   return std::make_unique<SyntheticSessions>(settings,
@@ -131,9 +129,9 @@ std::unique_ptr<RequestSource> MakeSessions(const WorkloadSpec& workload,
 }  // namespace
 
 Result<std::unique_ptr<RequestSource>> MakeSyntheticSource(const WorkloadSpec& workload,
+                                                           const SyntheticSpec& spec,
                                                            std::uint64_t engine_block_size) {
-  const SyntheticSpec& spec = *workload.synthetic;
-  DYNO_TRY_VOID(CheckController(workload));
+  DYNO_TRY_VOID(CheckController(workload, spec));
   DYNO_TRY_VOID(CheckCount("--input-tokens", spec.input_tokens, kMaxTokens));
   DYNO_TRY_VOID(CheckCount("--output-tokens", spec.output_tokens, kMaxTokens));
   DYNO_TRY_VOID(CheckCount("--request-count", spec.request_count, kMaxRequests));
@@ -143,7 +141,7 @@ Result<std::unique_ptr<RequestSource>> MakeSyntheticSource(const WorkloadSpec& w
   }
   DYNO_TRY_VOID(CheckSpeedup(workload));
   if (sessions) {
-    return MakeSessions(workload, engine_block_size);
+    return MakeSessions(workload, spec, engine_block_size);
   }
   SyntheticListSettings settings{.count = static_cast<std::uint32_t>(spec.request_count),
                                  .input_tokens = static_cast<std::uint64_t>(spec.input_tokens),

@@ -14,9 +14,10 @@
 
 namespace dynosim::workload {
 
-// Checks the spec (errors name the option) and builds its source. Nothing is stored per request of
-// a list; sessions store a few bytes each.
-Result<std::unique_ptr<RequestSource>> MakeSyntheticSource(const WorkloadSpec& spec,
+// Checks the synthetic part of a workload (errors name the option) and builds its source. Nothing
+// is stored per request of a list; sessions store a few bytes each.
+Result<std::unique_ptr<RequestSource>> MakeSyntheticSource(const WorkloadSpec& workload,
+                                                           const SyntheticSpec& spec,
                                                            std::uint64_t engine_block_size);
 
 }  // namespace dynosim::workload

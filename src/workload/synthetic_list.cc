@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/synthetic_list.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -34,7 +35,7 @@ std::optional<double> SyntheticList::NextReadyMs() const {
     return in_flight_ < *settings_.cap ? std::optional(-std::numeric_limits<double>::infinity())
                                        : std::nullopt;
   }
-  return arrivals_.at_ms() / settings_.speedup;
+  return arrivals_.NextMs() / settings_.speedup;
 }
 
 bool SyntheticList::Release(double now_ms, Request& out) {

@@ -2,6 +2,7 @@
 #include "workload/synthetic_sessions.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -99,7 +100,7 @@ void SyntheticSessions::OnTerminal(std::uint32_t id, double now_ms, TerminalStat
     const std::uint64_t kept = status == TerminalStatus::kCompleted ? emitted_tokens : 0;
     prompts_[id + 1] = names_.AppendPrivate(prompts_[id], id, kept);
   }
-  queue_.Push({now_ms + settings_.turn_delay_ms, session, turn});
+  queue_.Push({.ready_ms = now_ms + settings_.turn_delay_ms, .session = session, .turn = turn});
 }
 
 void SyntheticSessions::Blocks(std::uint32_t id, std::vector<BlockExtent>& out) const {

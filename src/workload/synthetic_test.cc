@@ -57,7 +57,7 @@ TEST(SyntheticList, ReleasesAtTheArrivalsDividedByTheSpeedup) {
   const auto source = Load(spec);
   ArrivalProcess arrivals = ArrivalProcess::Poisson(8.0, 42);
   for (std::uint32_t i = 0; i < 3; ++i, arrivals.Advance()) {
-    const double at_ms = arrivals.at_ms() / 3.0;
+    const double at_ms = arrivals.NextMs() / 3.0;
     EXPECT_EQ(source->NextReadyMs(), at_ms);
     Request request;
     EXPECT_FALSE(source->Release(at_ms - 0.001, request));

@@ -93,7 +93,9 @@ void TraceSource::OnTerminal(std::uint32_t id, double now_ms, TerminalStatus sta
     prompts_[row.next_row].input = AppendOutput(prompts_[id].input, id, kept);
   }
   current_row_[row.session] = row.next_row;
-  queue_.Push({now_ms + table_.rows[row.next_row].delay_ms, row.session, row.turn + 1});
+  queue_.Push({.ready_ms = now_ms + table_.rows[row.next_row].delay_ms,
+               .session = row.session,
+               .turn = row.turn + 1});
 }
 
 BlockNames::Sequence TraceSource::AppendOutput(BlockNames::Sequence prompt, std::uint32_t id,

@@ -4,9 +4,9 @@
 // member. A typed read of `null` gives nothing, as if the member were absent.
 //
 //   while (rows.NextRow()) {
-//     while (rows.NextMember()) { if (rows.key() == "n") rows.ReadUnsigned(max, n); else
+//     while (rows.NextMember()) { if (rows.Key() == "n") rows.ReadUnsigned(max, n); else
 //     rows.Skip(); }
-//     ... use the row, unless rows.failed() ...
+//     ... use the row, unless rows.Failed() ...
 //   }
 #pragma once
 
@@ -38,11 +38,11 @@ class JsonRows {
 
   // The lines that were not read yet. A caller that knows a quicker way may read the next row from
   // here, and then takes its bytes, line break included.
-  std::string_view rest() const { return rest_; }
+  std::string_view Rest() const { return rest_; }
   void TakeRow(std::size_t bytes);
 
-  std::uint32_t line() const { return line_; }  // physical, from 1
-  std::string_view key() const { return key_; }
+  std::uint32_t Line() const { return line_; }  // physical, from 1
+  std::string_view Key() const { return key_; }
 
   // Each returns false after a problem. `out` is emptied for null.
   bool ReadUnsigned(std::uint64_t max, std::optional<std::uint64_t>& out);
@@ -54,8 +54,8 @@ class JsonRows {
   // Checks the syntax of a value that nobody wants.
   bool Skip();
 
-  bool failed() const { return error_.has_value(); }
-  const Error& error() const { return *error_; }
+  bool Failed() const { return error_.has_value(); }
+  const Error& Problem() const { return *error_; }
   // Records a problem of the current row; returns false.
   bool Fail(std::string message);
   // The same for the value of the current member.

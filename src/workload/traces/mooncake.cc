@@ -58,7 +58,7 @@ class MooncakeReader {
     table_.distinct_ids = id_numbers_.size();
     return std::move(table_);
   }
-  TraceOddities& oddities() { return oddities_; }
+  TraceOddities& Oddities() { return oddities_; }
 
  private:
   bool CheckLengths(const MooncakeRow& row, JsonRows& rows, std::uint64_t& input_tokens);
@@ -135,9 +135,9 @@ bool MooncakeReader::AddPrompt(const MooncakeRow& row, JsonRows& rows, TraceRow&
   const std::uint64_t needed =
       out.input_tokens / block_size + (out.input_tokens % block_size == 0 ? 0 : 1);
   if (row.hash_ids.size > needed) {
-    oddities_.surplus_ids.Note(rows.line());
+    oddities_.surplus_ids.Note(rows.Line());
   }
-  const std::span<const std::uint64_t> ids = row.hash_ids.values();
+  const std::span<const std::uint64_t> ids = row.hash_ids.Values();
   numbers_.resize(needed);
   for (std::size_t i = 0; i < needed; ++i) {
     numbers_[i] = id_numbers_.Number(ids[i]);
@@ -173,7 +173,7 @@ void MooncakeReader::AddExtras(const MooncakeRow& row, TraceRow& out) {
     table_.explicit_outputs = true;
     extras.output_tokens_begin = table_.output_token_ids.size();
     numbers_.clear();
-    for (const std::uint64_t token : row.output_token_ids.values()) {
+    for (const std::uint64_t token : row.output_token_ids.Values()) {
       numbers_.push_back(static_cast<std::uint32_t>(token));
     }
     table_.output_token_ids.insert(table_.output_token_ids.end(), numbers_.begin(), numbers_.end());
@@ -197,21 +197,20 @@ bool MooncakeReader::Add(const MooncakeRow& row, JsonRows& rows) {
     return false;
   }
   out.output_tokens = *row.output_length;
-  const std::uint32_t session = sessions_.Find(table_, row.session_id, rows.line());
+  const std::uint32_t session = sessions_.Find(table_, row.session_id, rows.Line());
   if (!FindDelay(row, rows, session, out.delay_ms) || !AddPrompt(row, rows, out)) {
     return false;
   }
   AddExtras(row, out);
   if (out.delay_ms > kLongGapMs) {
-    oddities_.long_gap.Note(rows.line());
+    oddities_.long_gap.Note(rows.Line());
   }
   sessions_.Append(table_, session, out, row.timestamp_ms);
   return true;
 }
 
-Result<LoadedWorkload> Read(const WorkloadSpec& workload, std::uint64_t engine_block_size,
-                            bool delta) {
-  const TraceSpec& spec = *workload.trace;
+Result<LoadedWorkload> Read(const WorkloadSpec& workload, const TraceSpec& spec,
+                            std::uint64_t engine_block_size, bool delta) {
   const std::int64_t block_size = spec.block_size.value_or(kDefaultBlockSize);
   if (block_size < 1) {
     return UsageError("--trace-block-size",
@@ -221,18 +220,18 @@ Result<LoadedWorkload> Read(const WorkloadSpec& workload, std::uint64_t engine_b
   DYNO_TRY_VOID(CheckSpeedup(workload));
   const std::string& path = spec.files.front();
   DYNO_TRY(const TextFile file, TextFile::Read(path));
-  JsonRows rows(path, file.text());
-  MooncakeReader reader(static_cast<std::uint64_t>(block_size), delta, file.text().size());
+  JsonRows rows(path, file.Text());
+  MooncakeReader reader(static_cast<std::uint64_t>(block_size), delta, file.Text().size());
   MooncakeRow row;
   while (ReadRow(rows, row) && reader.Add(row, rows)) {
   }
-  if (rows.failed()) {
-    return std::unexpected(rows.error());
+  if (rows.Failed()) {
+    return std::unexpected(rows.Problem());
   }
   TraceTable table = reader.TakeTable();
-  DYNO_TRY_VOID(FinishTrace(path, workload, table, reader.oddities()));
+  DYNO_TRY_VOID(FinishTrace(path, workload, table, reader.Oddities()));
   LoadedWorkload loaded;
-  loaded.warnings = OddityWarnings(path, reader.oddities());
+  loaded.warnings = OddityWarnings(path, reader.Oddities());
   const std::optional<std::uint64_t> cap =
       workload.replay_concurrency
           ? std::optional(static_cast<std::uint64_t>(*workload.replay_concurrency))
@@ -243,13 +242,14 @@ Result<LoadedWorkload> Read(const WorkloadSpec& workload, std::uint64_t engine_b
 
 }  // namespace
 
-Result<LoadedWorkload> ReadMooncake(const WorkloadSpec& workload, std::uint64_t engine_block_size) {
-  return Read(workload, engine_block_size, false);
+Result<LoadedWorkload> ReadMooncake(const WorkloadSpec& workload, const TraceSpec& spec,
+                                    std::uint64_t engine_block_size) {
+  return Read(workload, spec, engine_block_size, false);
 }
 
-Result<LoadedWorkload> ReadMooncakeDelta(const WorkloadSpec& workload,
+Result<LoadedWorkload> ReadMooncakeDelta(const WorkloadSpec& workload, const TraceSpec& spec,
                                          std::uint64_t engine_block_size) {
-  return Read(workload, engine_block_size, true);
+  return Read(workload, spec, engine_block_size, true);
 }
 
 }  // namespace dynosim::workload

@@ -12,8 +12,9 @@
 
 namespace dynosim::workload {
 
-Result<LoadedWorkload> ReadMooncake(const WorkloadSpec& workload, std::uint64_t engine_block_size);
-Result<LoadedWorkload> ReadMooncakeDelta(const WorkloadSpec& workload,
+Result<LoadedWorkload> ReadMooncake(const WorkloadSpec& workload, const TraceSpec& spec,
+                                    std::uint64_t engine_block_size);
+Result<LoadedWorkload> ReadMooncakeDelta(const WorkloadSpec& workload, const TraceSpec& spec,
                                          std::uint64_t engine_block_size);
 
 }  // namespace dynosim::workload

@@ -67,7 +67,7 @@ Field FindField(std::string_view key) {
 bool ReadMember(JsonRows& rows, MooncakeRow& row) {
   constexpr std::uint64_t kMaxU64 = std::numeric_limits<std::uint64_t>::max();
   constexpr std::uint64_t kMaxU32 = std::numeric_limits<std::uint32_t>::max();
-  const Field field = FindField(rows.key());
+  const Field field = FindField(rows.Key());
   const std::uint32_t bit = 1U << static_cast<unsigned>(field);
   if (field != Field::kOther && (row.fields_seen & bit) != 0) {
     return rows.FailMember("is given twice (a field and its other name count as one)");
@@ -193,7 +193,7 @@ class PlainRow {
 
 bool ReadRow(JsonRows& rows, MooncakeRow& row) {
   row.Clear();
-  if (const std::size_t bytes = PlainRow(rows.rest()).Read(row); bytes > 0) {
+  if (const std::size_t bytes = PlainRow(rows.Rest()).Read(row); bytes > 0) {
     rows.TakeRow(bytes);
     return true;
   }
@@ -203,7 +203,7 @@ bool ReadRow(JsonRows& rows, MooncakeRow& row) {
   }
   while (rows.NextMember() && ReadMember(rows, row)) {
   }
-  return !rows.failed();
+  return !rows.Failed();
 }
 
 }  // namespace dynosim::workload

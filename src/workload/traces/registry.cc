@@ -16,7 +16,7 @@
 namespace dynosim::workload {
 namespace {
 
-using TraceReader = Result<LoadedWorkload> (*)(const WorkloadSpec& workload,
+using TraceReader = Result<LoadedWorkload> (*)(const WorkloadSpec& workload, const TraceSpec& spec,
                                                std::uint64_t engine_block_size);
 
 struct TraceFormat {
@@ -54,8 +54,8 @@ std::string FormatNames() {
 
 }  // namespace
 
-Result<LoadedWorkload> ReadTrace(const WorkloadSpec& workload, std::uint64_t engine_block_size) {
-  const TraceSpec& spec = *workload.trace;
+Result<LoadedWorkload> ReadTrace(const WorkloadSpec& workload, const TraceSpec& spec,
+                                 std::uint64_t engine_block_size) {
   const TraceFormat* const format = FindFormat(spec.format);
   if (format == nullptr) {
     return UsageError("--trace-format",
@@ -72,7 +72,7 @@ Result<LoadedWorkload> ReadTrace(const WorkloadSpec& workload, std::uint64_t eng
     return UsageError("--trace-format",
                       fmt::format("'{}' is not available in this version", spec.format));
   }
-  return format->read(workload, engine_block_size);
+  return format->read(workload, spec, engine_block_size);
 }
 
 }  // namespace dynosim::workload

@@ -11,6 +11,7 @@
 namespace dynosim::workload {
 
 // Finds the format by name or alias and reads the trace.
-Result<LoadedWorkload> ReadTrace(const WorkloadSpec& workload, std::uint64_t engine_block_size);
+Result<LoadedWorkload> ReadTrace(const WorkloadSpec& workload, const TraceSpec& spec,
+                                 std::uint64_t engine_block_size);
 
 }  // namespace dynosim::workload

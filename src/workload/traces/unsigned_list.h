@@ -20,7 +20,7 @@ struct UnsignedList {
   std::size_t size = 0;
   std::vector<std::uint64_t> memory;  // the first `size` elements count
 
-  std::span<const std::uint64_t> values() const { return std::span(memory).first(size); }
+  std::span<const std::uint64_t> Values() const { return std::span(memory).first(size); }
   void Clear() {
     present = false;
     size = 0;
