@@ -67,7 +67,7 @@ endfunction()
 
 # Tests that cross modules or run the program itself (its path is in DYNO_PROGRAM).
 function(dyno_add_whole_program_tests)
-  file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
+  file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*.cc)
   if(NOT tests)
     return()
   endif()
@@ -78,6 +78,7 @@ function(dyno_add_whole_program_tests)
   dyno_add_test_program(dynosim_tests whole ${tests})
   target_link_libraries(dynosim_tests PRIVATE ${DYNO_TARGETS})
   target_compile_definitions(dynosim_tests PRIVATE DYNO_PROGRAM="$<TARGET_FILE:dynosim>")
+  target_include_directories(dynosim_tests PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   add_dependencies(dynosim_tests dynosim)
 endfunction()
 

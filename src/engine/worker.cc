@@ -127,6 +127,9 @@ void Worker::CutRun(double now_ms, bool first_round) {
     if (log_.last() - 1 > pass_) {
       ExecuteThrough(log_.last() - 1);
       CountDecode();
+      for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
+        PublishRank(rank);
+      }
     }
     ExecuteThrough(log_.last());
   }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random small cases under constant pressure: tiny blocks and pools, limits, ties, zero durations,
+// bursts, sessions. Equal seeds give equal cases.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "scenario/scenario.h"
+#include "sim/outcome.h"
+
+namespace dynosim::testing {
+
+struct RandomCase {
+  scenario::Scenario scenario;
+  std::string trace;   // mooncake rows; empty for synthetic traffic
+  std::string engine;  // engine configuration as JSON, for messages
+};
+
+// `backend` is "vllm", "trtllm" or "sglang".
+RandomCase MakeRandomCase(std::uint64_t seed, const std::string& backend);
+
+// Runs the case and returns the report text without wall-clock fields and configuration.
+std::string ReportOf(const RandomCase& random_case, bool pass_by_pass);
+
+// Runs the case with details and telemetry; aborts the test on an error.
+sim::Outcome OutcomeOf(const RandomCase& random_case);
+
+}  // namespace dynosim::testing
