@@ -127,6 +127,18 @@ void AddTrace(Json& json, const workload::TraceSpec& spec) {
   }
 }
 
+void AddTopology(Json& json, const scenario::Scenario& scenario) {
+  if (scenario.prefill_engine && scenario.decode_engine) {
+    json.Add("num_prefill_workers", scenario.num_prefill_workers);
+    json.Add("num_decode_workers", scenario.num_decode_workers);
+    json.Add("prefill_engine_args", EngineJson(*scenario.prefill_engine));
+    json.Add("decode_engine_args", EngineJson(*scenario.decode_engine));
+  } else {
+    json.Add("num_workers", scenario.num_workers);
+    json.Add("extra_engine_args", EngineJson(scenario.engine));
+  }
+}
+
 }  // namespace
 
 Json EngineJson(const engine::EngineSettings& settings) {
@@ -152,8 +164,7 @@ Json ConfigurationJson(const scenario::Scenario& scenario) {
   json.Add("arrival_speedup_ratio", workload.arrival_speedup_ratio);
   json.Add("replay_mode", "offline");
   json.Add("router_mode", "round_robin");
-  json.Add("num_workers", scenario.num_workers);
-  json.Add("extra_engine_args", EngineJson(scenario.engine));
+  AddTopology(json, scenario);
   AddIfSet(json, "max_sim_time_ms", scenario.max_sim_time_ms);
   AddIfSet(json, "sla_ttft_ms", scenario.goodput.ttft_ms);
   AddIfSet(json, "sla_itl_ms", scenario.goodput.itl_ms);

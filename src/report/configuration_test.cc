@@ -82,6 +82,23 @@ TEST(Configuration, ATraceRunNamesItsFilesAndFlags) {
   }
 }
 
+TEST(Configuration, APrefillDecodeRunNamesBothEngines) {
+  scenario::Scenario scenario;
+  scenario.prefill_engine.emplace().worker_role = engine::WorkerRole::kPrefill;
+  scenario.decode_engine.emplace().worker_role = engine::WorkerRole::kDecode;
+  scenario.num_prefill_workers = 2;
+  scenario.num_decode_workers = 3;
+  const Json json = ConfigurationJson(scenario);
+  EXPECT_EQ(json.Find("num_prefill_workers")->number(), 2.0);
+  EXPECT_EQ(json.Find("num_decode_workers")->number(), 3.0);
+  EXPECT_EQ(json.Find("prefill_engine_args")->Find("engine")->Find("worker_type")->string(),
+            "prefill");
+  EXPECT_EQ(json.Find("decode_engine_args")->Find("engine")->Find("worker_type")->string(),
+            "decode");
+  EXPECT_EQ(json.Find("extra_engine_args"), nullptr);
+  EXPECT_EQ(json.Find("num_workers"), nullptr);
+}
+
 TEST(Configuration, ASyntheticRunNamesItsShape) {
   scenario::Scenario scenario;
   scenario.workload.synthetic = {.input_tokens = 1024,

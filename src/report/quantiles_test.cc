@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -203,12 +202,27 @@ TEST(Quantiles, HugeWeightsNeedNoExpansion) {
   EXPECT_TRUE(Near(out.gap_ms.mean, 2.0, 1e-12));
 }
 
+// Well-mixed bits, always the same ones for a seed (splitmix64).
+class Bits {
+ public:
+  explicit Bits(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t Next() {
+    std::uint64_t z = state_ += 0x9E3779B97F4A7C15U;
+    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
+    return z ^ (z >> 31U);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
 std::vector<GapSample> RandomGaps(std::size_t count, std::uint64_t seed,
                                   double (*gap)(std::uint64_t)) {
-  std::mt19937_64 bits(seed);
+  Bits bits(seed);
   std::vector<GapSample> out(count);
   for (GapSample& sample : out) {
-    sample = {.gap_ms = gap(bits()), .weight = bits() % 5};
+    sample = {.gap_ms = gap(bits.Next()), .weight = bits.Next() % 5};
   }
   return out;
 }
