@@ -48,7 +48,8 @@ inline std::uint64_t NanosFromSeconds(double seconds) {
 
 inline double SecondsFromNanos(std::uint64_t nanos) {
   constexpr std::uint64_t kPerSecond = 1'000'000'000;
-  return static_cast<double>(nanos / kPerSecond) + static_cast<double>(nanos % kPerSecond) / 1e9;
+  const std::uint64_t whole = nanos / kPerSecond;
+  return static_cast<double>(whole) + static_cast<double>(nanos % kPerSecond) / 1e9;
 }
 
 inline double MillisFromNanos(std::uint64_t nanos) { return SecondsFromNanos(nanos) * 1000.0; }

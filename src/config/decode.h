@@ -38,6 +38,8 @@ inline constexpr NumberRange kShare{.min = 0.0, .max = 1.0};
 
 template <class E>
 struct Choice {
+  constexpr Choice(std::string_view choice_name, E choice_value)
+      : name(choice_name), value(choice_value) {}
   std::string_view name;
   E value;
 };

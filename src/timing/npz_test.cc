@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <ios>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <zconf.h>
 #include <zlib.h>
 
 namespace dynosim::timing {
@@ -62,10 +64,16 @@ std::string Deflated(const std::string& data) {
 }
 
 struct Entry {
+  Entry(std::string entry_name, std::string entry_data, bool deflated = false,
+        std::uint32_t other_size = 0)
+      : name(std::move(entry_name)),
+        data(std::move(entry_data)),
+        deflate(deflated),
+        claimed_size(other_size) {}
   std::string name;
   std::string data;
-  bool deflate = false;
-  std::uint32_t claimed_size = 0;  // 0: the true one
+  bool deflate;
+  std::uint32_t claimed_size;  // 0: the true one
 };
 
 // As NumPy writes it: sizes only in the directory, a ZIP64 field in the local header.

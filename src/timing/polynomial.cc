@@ -64,7 +64,9 @@ void PolynomialTiming::DecodeRunMs(const DecodeBatch& first, std::span<double> o
   if (first.context_tokens + first.requests * out.size() >= kExactTokens) {
     std::uint64_t tokens = first.context_tokens;
     for (double& value : out) {
-      value = DecodeMs({first.requests, tokens, first.capacity_tokens});
+      value = DecodeMs({.requests = first.requests,
+                        .context_tokens = tokens,
+                        .capacity_tokens = first.capacity_tokens});
       tokens += first.requests;
     }
     return;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -111,7 +110,8 @@ double ProfileTiming::DecodeMs(const DecodeBatch& batch) const {
   const std::vector<double>& active = profile_.decode_active_kv_tokens;
   const std::vector<double>& context = profile_.decode_context_length;
   const auto total = static_cast<double>(batch.context_tokens);
-  const auto mean = static_cast<double>(batch.context_tokens / batch.requests);
+  const auto whole_mean = batch.context_tokens / batch.requests;
+  const auto mean = static_cast<double>(whole_mean);
   const std::size_t i = SegmentOf(active, total);
   const std::size_t j = SegmentOf(context, mean);
   const double* low = profile_.decode_itl.data() + i * context.size() + j;

@@ -3,14 +3,12 @@
 #include "timing/profile.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include "timing/model.h"
 
 namespace dynosim::timing {
 namespace {

@@ -4,23 +4,21 @@
 
 #include <array>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/json.h"
 #include "base/result.h"
 #include "config/decode.h"
 #include "timing/fixed.h"
-#include "timing/model.h"
 #include "timing/polynomial.h"
 #include "timing/profile.h"
 
 namespace dynosim::timing {
 namespace {
 
+using config::Choice;
 using Made = Result<NamedTiming>;
 
 // Members that these two types do not know are ignored, as in the reference's schema.
@@ -66,30 +64,17 @@ Made RefuseProvider(const Json&, const std::string& path, std::string_view where
 
 using Factory = Made (*)(const Json& spec, const std::string& path, std::string_view where);
 
-struct Entry {
-  std::string_view name;
-  Factory make;
-};
-
-constexpr std::array kProviders = {Entry{"dynamo_profile", MakeProfile},
-                                   Entry{"ais", RefuseProvider}, Entry{"aic", RefuseProvider}};
-
-std::vector<config::Choice<Factory>> ChoicesOf(std::span<const Entry> entries) {
-  std::vector<config::Choice<Factory>> choices;
-  for (const Entry& entry : entries) {
-    choices.push_back({entry.name, entry.make});
-  }
-  return choices;
-}
+constexpr std::array kProviders = {Choice<Factory>("dynamo_profile", MakeProfile),
+                                   Choice<Factory>("ais", RefuseProvider),
+                                   Choice<Factory>("aic", RefuseProvider)};
 
 Made MakeExternal(const Json& spec, const std::string& path, std::string_view where) {
   config::Decoder decoder(spec, path);
   std::string type;
   Factory factory = nullptr;
-  const std::vector<config::Choice<Factory>> choices = ChoicesOf(kProviders);
   decoder.Field("type", type);
   decoder.Require("provider");
-  decoder.Field("provider", factory, choices);
+  decoder.Field("provider", factory, kProviders);
   const Json* config = decoder.Raw("config");
   DYNO_TRY_VOID(decoder.FinishOpen(where));
   static const Json null;
@@ -103,8 +88,9 @@ Made MakeExternal(const Json& spec, const std::string& path, std::string_view wh
   return made;
 }
 
-constexpr std::array kTypes = {Entry{"polynomial", MakePolynomial}, Entry{"fixed", MakeFixed},
-                               Entry{"external", MakeExternal}};
+constexpr std::array kTypes = {Choice<Factory>("polynomial", MakePolynomial),
+                               Choice<Factory>("fixed", MakeFixed),
+                               Choice<Factory>("external", MakeExternal)};
 
 }  // namespace
 
@@ -117,9 +103,8 @@ NamedTiming DefaultTiming() {
 Result<NamedTiming> MakeTiming(const Json& spec, const std::string& path, std::string_view where) {
   config::Decoder decoder(spec, path);
   Factory factory = nullptr;
-  const std::vector<config::Choice<Factory>> choices = ChoicesOf(kTypes);
   decoder.Require("type");
-  decoder.Field("type", factory, choices);
+  decoder.Field("type", factory, kTypes);
   DYNO_TRY_VOID(decoder.FinishOpen(where));
   return factory(spec, path, where);
 }
