@@ -84,7 +84,7 @@ Result<void> Replay(const scenario::ReplayFlags& flags) {
   DYNO_TRY_VOID(ResolveOutputs(replay, LocalTime()));
   const Clock::time_point start = Clock::now();
   DYNO_TRY(const workload::LoadedWorkload loaded,
-           workload::LoadWorkload(replay.scenario.workload, replay.scenario.engine.block_size));
+           workload::LoadWorkload(replay.scenario.workload, replay.scenario.block_size()));
   for (const std::string& warning : loaded.warnings) {
     std::fprintf(stderr, "dynosim: warning: %s\n", warning.c_str());
   }

@@ -2,6 +2,7 @@
 #include "cli/replay_options.h"
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,9 @@ namespace {
 using scenario::ReplayFlags;
 
 struct TextFlag {
+  constexpr TextFlag(const char* flag_name, ReplayFlags::Text ReplayFlags::* text,
+                     const char* value_name, const char* help_text)
+      : name(flag_name), member(text), value(value_name), help(help_text) {}
   const char* name;
   ReplayFlags::Text ReplayFlags::* member;
   const char* value;
@@ -22,80 +26,91 @@ struct TextFlag {
 };
 
 struct Group {
+  constexpr Group(const char* group_title, std::span<const TextFlag> group_flags)
+      : title(group_title), flags(group_flags) {}
   const char* title;
   std::span<const TextFlag> flags;
 };
 
 constexpr std::array kTrace = {
-    TextFlag{"--trace-format", &ReplayFlags::trace_format, "NAME",
-             "mooncake (default) or mooncake-delta"},
-    TextFlag{"--trace-block-size", &ReplayFlags::trace_block_size, "TOKENS",
-             "Tokens that one hash id stands for (default 512)"},
-    TextFlag{"--trace-shared-prefix-ratio", &ReplayFlags::trace_shared_prefix_ratio, "RATIO",
-             "Share of a prompt that a prefix group has in common (applied_compute_agentic)"},
-    TextFlag{"--trace-num-prefix-groups", &ReplayFlags::trace_num_prefix_groups, "N",
-             "Number of prefix groups (applied_compute_agentic)"},
-    TextFlag{"--max-sim-time-seconds", &ReplayFlags::max_sim_time_seconds, "S",
-             "Stop before the first event after this virtual time"},
-    TextFlag{"--max-sim-time-ms", &ReplayFlags::max_sim_time_ms, "MS", "The same in milliseconds"},
+    TextFlag("--trace-format", &ReplayFlags::trace_format, "NAME",
+             "mooncake (default) or mooncake-delta"),
+    TextFlag("--trace-block-size", &ReplayFlags::trace_block_size, "TOKENS",
+             "Tokens that one hash id stands for (default 512)"),
+    TextFlag("--trace-shared-prefix-ratio", &ReplayFlags::trace_shared_prefix_ratio, "RATIO",
+             "Share of a prompt that a prefix group has in common (applied_compute_agentic)"),
+    TextFlag("--trace-num-prefix-groups", &ReplayFlags::trace_num_prefix_groups, "N",
+             "Number of prefix groups (applied_compute_agentic)"),
+    TextFlag("--max-sim-time-seconds", &ReplayFlags::max_sim_time_seconds, "S",
+             "Stop before the first event after this virtual time"),
+    TextFlag("--max-sim-time-ms", &ReplayFlags::max_sim_time_ms, "MS", "The same in milliseconds"),
 };
 
 constexpr std::array kSynthetic = {
-    TextFlag{"--input-tokens", &ReplayFlags::input_tokens, "N", "Prompt tokens of a request"},
-    TextFlag{"--output-tokens", &ReplayFlags::output_tokens, "N", "Output tokens of a request"},
-    TextFlag{"--request-count", &ReplayFlags::request_count, "N",
-             "Requests, or sessions with several turns"},
-    TextFlag{"--request-rate", &ReplayFlags::request_rate, "PER_S", "Poisson arrivals per second"},
-    TextFlag{"--arrival-interval-ms", &ReplayFlags::arrival_interval_ms, "MS",
-             "Fixed time between arrivals; 0 for all at once"},
-    TextFlag{"--arrival-seed", &ReplayFlags::arrival_seed, "SEED",
-             "Seed of the arrivals (default 42)"},
-    TextFlag{"--turns-per-session", &ReplayFlags::turns_per_session, "N",
-             "Turns of a session (default 1)"},
-    TextFlag{"--inter-turn-delay-ms", &ReplayFlags::inter_turn_delay_ms, "MS",
-             "Think time between turns (default 0)"},
-    TextFlag{"--shared-prefix-ratio", &ReplayFlags::shared_prefix_ratio, "RATIO",
-             "Share of a prompt that its prefix group has in common (default 0)"},
-    TextFlag{"--num-prefix-groups", &ReplayFlags::num_prefix_groups, "N",
-             "Number of prefix groups (default 0)"},
-    TextFlag{"--session-prompts", &ReplayFlags::session_prompts, "KIND",
+    TextFlag("--input-tokens", &ReplayFlags::input_tokens, "N", "Prompt tokens of a request"),
+    TextFlag("--output-tokens", &ReplayFlags::output_tokens, "N", "Output tokens of a request"),
+    TextFlag("--request-count", &ReplayFlags::request_count, "N",
+             "Requests, or sessions with several turns"),
+    TextFlag("--request-rate", &ReplayFlags::request_rate, "PER_S", "Poisson arrivals per second"),
+    TextFlag("--arrival-interval-ms", &ReplayFlags::arrival_interval_ms, "MS",
+             "Fixed time between arrivals; 0 for all at once"),
+    TextFlag("--arrival-seed", &ReplayFlags::arrival_seed, "SEED",
+             "Seed of the arrivals (default 42)"),
+    TextFlag("--turns-per-session", &ReplayFlags::turns_per_session, "N",
+             "Turns of a session (default 1)"),
+    TextFlag("--inter-turn-delay-ms", &ReplayFlags::inter_turn_delay_ms, "MS",
+             "Think time between turns (default 0)"),
+    TextFlag("--shared-prefix-ratio", &ReplayFlags::shared_prefix_ratio, "RATIO",
+             "Share of a prompt that its prefix group has in common (default 0)"),
+    TextFlag("--num-prefix-groups", &ReplayFlags::num_prefix_groups, "N",
+             "Number of prefix groups (default 0)"),
+    TextFlag("--session-prompts", &ReplayFlags::session_prompts, "KIND",
              "fixed (default): every turn has the same length; cumulative: a turn repeats the "
-             "conversation so far"},
+             "conversation so far"),
 };
 
 constexpr std::array kLoad = {
-    TextFlag{"--replay-concurrency", &ReplayFlags::replay_concurrency, "N",
-             "Closed loop: this many requests or sessions at a time, times ignored"},
-    TextFlag{"--arrival-speedup-ratio", &ReplayFlags::arrival_speedup_ratio, "RATIO",
-             "Divides arrival times (default 1)"},
-    TextFlag{"--replay-mode", &ReplayFlags::replay_mode, "MODE", "offline (default)"},
+    TextFlag("--replay-concurrency", &ReplayFlags::replay_concurrency, "N",
+             "Closed loop: this many requests or sessions at a time, times ignored"),
+    TextFlag("--arrival-speedup-ratio", &ReplayFlags::arrival_speedup_ratio, "RATIO",
+             "Divides arrival times (default 1)"),
+    TextFlag("--replay-mode", &ReplayFlags::replay_mode, "MODE", "offline (default)"),
 };
 
 constexpr std::array kDeployment = {
-    TextFlag{"--extra-engine-args", &ReplayFlags::extra_engine_args, "JSON",
-             "Engine configuration as a JSON object"},
-    TextFlag{"--num-workers", &ReplayFlags::num_workers, "N", "Workers (default 1)"},
-    TextFlag{"--router-mode", &ReplayFlags::router_mode, "MODE", "round_robin (default)"},
+    TextFlag("--extra-engine-args", &ReplayFlags::extra_engine_args, "JSON",
+             "Engine configuration as a JSON object"),
+    TextFlag("--num-workers", &ReplayFlags::num_workers, "N", "Workers (default 1)"),
+    TextFlag("--prefill-engine-args", &ReplayFlags::prefill_engine_args, "JSON",
+             "Engine of the prefill pool (worker_type prefill); with the next flag this selects "
+             "prefill/decode disaggregation"),
+    TextFlag("--decode-engine-args", &ReplayFlags::decode_engine_args, "JSON",
+             "Engine of the decode pool (worker_type decode)"),
+    TextFlag("--num-prefill-workers", &ReplayFlags::num_prefill_workers, "N",
+             "Prefill workers (default 1)"),
+    TextFlag("--num-decode-workers", &ReplayFlags::num_decode_workers, "N",
+             "Decode workers (default 1)"),
+    TextFlag("--router-mode", &ReplayFlags::router_mode, "MODE", "round_robin (default)"),
 };
 
 constexpr std::array kReport = {
-    TextFlag{"--report-json", &ReplayFlags::report_json, "PATH",
-             "Report file, or a folder for it (default dynamo_replay_report_<time>.json)"},
-    TextFlag{"--report-jsonl", &ReplayFlags::report_jsonl, "PATH",
-             "One line per request (traces only)"},
-    TextFlag{"--sla-ttft-ms", &ReplayFlags::sla_ttft_ms, "MS",
-             "Goodput bound on the time to the first token"},
-    TextFlag{"--sla-itl-ms", &ReplayFlags::sla_itl_ms, "MS",
-             "Goodput bound on the mean gap between tokens"},
-    TextFlag{"--sla-e2e-ms", &ReplayFlags::sla_e2e_ms, "MS", "Goodput bound on the whole request"},
-    TextFlag{"--telemetry-sample-interval-ms", &ReplayFlags::telemetry_sample_interval_ms, "MS",
-             "Virtual time between samples (default 1000)"},
-    TextFlag{"--telemetry-jsonl", &ReplayFlags::telemetry_jsonl, "PATH", "One line per sample"},
+    TextFlag("--report-json", &ReplayFlags::report_json, "PATH",
+             "Report file, or a folder for it (default dynamo_replay_report_<time>.json)"),
+    TextFlag("--report-jsonl", &ReplayFlags::report_jsonl, "PATH",
+             "One line per request (traces only)"),
+    TextFlag("--sla-ttft-ms", &ReplayFlags::sla_ttft_ms, "MS",
+             "Goodput bound on the time to the first token"),
+    TextFlag("--sla-itl-ms", &ReplayFlags::sla_itl_ms, "MS",
+             "Goodput bound on the mean gap between tokens"),
+    TextFlag("--sla-e2e-ms", &ReplayFlags::sla_e2e_ms, "MS", "Goodput bound on the whole request"),
+    TextFlag("--telemetry-sample-interval-ms", &ReplayFlags::telemetry_sample_interval_ms, "MS",
+             "Virtual time between samples (default 1000)"),
+    TextFlag("--telemetry-jsonl", &ReplayFlags::telemetry_jsonl, "PATH", "One line per sample"),
 };
 
-constexpr std::array kGroups = {Group{"Trace", kTrace}, Group{"Synthetic traffic", kSynthetic},
-                                Group{"Load", kLoad}, Group{"Deployment", kDeployment},
-                                Group{"Report", kReport}};
+constexpr std::array kGroups = {Group("Trace", kTrace), Group("Synthetic traffic", kSynthetic),
+                                Group("Load", kLoad), Group("Deployment", kDeployment),
+                                Group("Report", kReport)};
 
 }  // namespace
 

@@ -25,17 +25,12 @@
 namespace dynosim::scenario {
 namespace {
 
-constexpr std::string_view kDisaggregation = "prefill/decode disaggregation";
 constexpr std::string_view kKvRouter = "the KV router";
 constexpr std::string_view kPlanner = "the planner";
 constexpr std::string_view kAgentic = "agentic traces";
 constexpr std::string_view kPerformanceModel = "the performance model";
 
 constexpr std::array kUnavailable = {
-    UnavailableFlag{"--num-prefill-workers", kDisaggregation},
-    UnavailableFlag{"--num-decode-workers", kDisaggregation},
-    UnavailableFlag{"--prefill-engine-args", kDisaggregation},
-    UnavailableFlag{"--decode-engine-args", kDisaggregation},
     UnavailableFlag{"--router-config", kKvRouter},
     UnavailableFlag{"--router-policy-config", kKvRouter},
     UnavailableFlag{"--router-seed", kKvRouter},
@@ -65,7 +60,9 @@ constexpr std::array kUnavailable = {
 };
 
 constexpr std::string_view kEngineFlag = "--extra-engine-args";
-constexpr std::int64_t kMaxWorkers = 65'536;
+constexpr std::string_view kPrefillFlag = "--prefill-engine-args";
+constexpr std::string_view kDecodeFlag = "--decode-engine-args";
+constexpr std::uint32_t kMaxWorkers = 65'536;
 // Ranks are objects in memory from the start.
 constexpr std::uint64_t kMaxRanks = 1'000'000;
 constexpr double kMax = std::numeric_limits<double>::max();
@@ -86,8 +83,9 @@ class Reader {
     if (read.ec != std::errc() || read.ptr != end || value < min || value > max) {
       std::string range = " from " + std::to_string(min) + " to " + std::to_string(max);
       if (max == std::numeric_limits<T>::max()) {
-        range =
-            min == std::numeric_limits<T>::min() && min != 0 ? "" : " >= " + std::to_string(min);
+        constexpr bool kSigned = std::numeric_limits<T>::is_signed;
+        const bool bounded = !kSigned || min != std::numeric_limits<T>::min();
+        range = bounded ? " >= " + std::to_string(min) : "";
       }
       Fail(flag, "must be an integer" + range + ", got " + Quoted(*text));
       return;
@@ -318,9 +316,11 @@ Result<void> ReadWorkload(const ReplayFlags& f, bool synthetic, workload::Synthe
 
 Result<void> ReadRun(const ReplayFlags& f, Scenario& s) {
   Reader read;
-  std::int64_t workers = s.num_workers;
-  read.Integer<std::int64_t>("--num-workers", f.num_workers, 1, kMaxWorkers, workers);
-  s.num_workers = static_cast<std::uint32_t>(workers);
+  read.Integer<std::uint32_t>("--num-workers", f.num_workers, 1, kMaxWorkers, s.num_workers);
+  read.Integer<std::uint32_t>("--num-prefill-workers", f.num_prefill_workers, 1, kMaxWorkers,
+                              s.num_prefill_workers);
+  read.Integer<std::uint32_t>("--num-decode-workers", f.num_decode_workers, 1, kMaxWorkers,
+                              s.num_decode_workers);
   read.Number("--max-sim-time-ms", f.max_sim_time_ms, Bound::kNonNegative, s.max_sim_time_ms);
   if (f.max_sim_time_seconds) {
     read.Number("--max-sim-time-seconds", f.max_sim_time_seconds, Bound::kNonNegative,
@@ -345,22 +345,80 @@ Result<void> ReadRun(const ReplayFlags& f, Scenario& s) {
   return read.Finish();
 }
 
-Result<void> ReadEngine(const ReplayFlags& f, Scenario& s) {
-  DYNO_TRY(const Json json,
-           ParseJson(f.extra_engine_args.value_or("{}"), std::string(kEngineFlag)));
-  DYNO_TRY(s.engine, engine::DecodeEngineSettings(json, kEngineFlag));
-  if (s.engine.worker_role != engine::WorkerRole::kAggregated) {
-    return UsageError(std::string(kEngineFlag),
-                      "worker_type must be aggregated for aggregated workers, got " +
-                          std::string(engine::WorkerRoleName(s.engine.worker_role)));
+Result<engine::EngineSettings> ReadEngine(std::string_view flag, const Text& text,
+                                          engine::WorkerRole role) {
+  DYNO_TRY(const Json json, ParseJson(text.value_or("{}"), std::string(flag)));
+  DYNO_TRY(engine::EngineSettings settings, engine::DecodeEngineSettings(json, flag));
+  if (settings.worker_role != role) {
+    return UsageError(std::string(flag),
+                      "worker_type must be " + std::string(engine::WorkerRoleName(role)) +
+                          " here, got " +
+                          std::string(engine::WorkerRoleName(settings.worker_role)));
   }
-  if (std::uint64_t{s.num_workers} * s.engine.dp_size > kMaxRanks) {
-    return UsageError("--num-workers", "times dp_size must be at most " +
-                                           std::to_string(kMaxRanks) + " ranks, got " +
-                                           std::to_string(s.num_workers) + " workers of " +
-                                           std::to_string(s.engine.dp_size));
+  return settings;
+}
+
+Result<void> CheckRanks(std::string_view flag, std::uint32_t workers,
+                        const engine::EngineSettings& settings) {
+  if (std::uint64_t{workers} * settings.dp_size > kMaxRanks) {
+    return UsageError(std::string(flag), "times dp_size must be at most " +
+                                             std::to_string(kMaxRanks) + " ranks, got " +
+                                             std::to_string(workers) + " workers of " +
+                                             std::to_string(settings.dp_size));
   }
   return {};
+}
+
+// The rules between the two engines of a handoff (chapter 30, section 6.1).
+Result<void> CheckPair(const engine::EngineSettings& prefill,
+                       const engine::EngineSettings& decode) {
+  if (prefill.backend != decode.backend) {
+    return UsageError(std::string(kDecodeFlag),
+                      "prefill and decode need matching backend engine types, got " +
+                          std::string(engine::BackendName(prefill.backend)) + " and " +
+                          std::string(engine::BackendName(decode.backend)));
+  }
+  if (prefill.backend == engine::Backend::kTrtllm) {
+    return UsageError(std::string(kPrefillFlag),
+                      "backend trtllm does not support prefill/decode disaggregation; use vllm or "
+                      "sglang");
+  }
+  if (prefill.block_size != decode.block_size) {
+    return UsageError(std::string(kDecodeFlag),
+                      "prefill and decode need a matching block_size, got " +
+                          std::to_string(prefill.block_size) + " and " +
+                          std::to_string(decode.block_size));
+  }
+  return {};
+}
+
+Result<void> ReadDisaggregated(const ReplayFlags& f, Scenario& s) {
+  if (!f.prefill_engine_args || !f.decode_engine_args) {
+    return UsageError("", "--prefill-engine-args and --decode-engine-args must be given together");
+  }
+  if (f.extra_engine_args || f.num_workers) {
+    return UsageError(f.extra_engine_args ? std::string(kEngineFlag) : "--num-workers",
+                      "cannot be combined with --prefill-engine-args and --decode-engine-args");
+  }
+  DYNO_TRY(s.prefill_engine,
+           ReadEngine(kPrefillFlag, f.prefill_engine_args, engine::WorkerRole::kPrefill));
+  DYNO_TRY(s.decode_engine,
+           ReadEngine(kDecodeFlag, f.decode_engine_args, engine::WorkerRole::kDecode));
+  DYNO_TRY_VOID(CheckPair(*s.prefill_engine, *s.decode_engine));
+  DYNO_TRY_VOID(CheckRanks("--num-prefill-workers", s.num_prefill_workers, *s.prefill_engine));
+  return CheckRanks("--num-decode-workers", s.num_decode_workers, *s.decode_engine);
+}
+
+Result<void> ReadEngines(const ReplayFlags& f, Scenario& s) {
+  if (f.prefill_engine_args || f.decode_engine_args) {
+    return ReadDisaggregated(f, s);
+  }
+  if (f.num_prefill_workers || f.num_decode_workers) {
+    return UsageError(f.num_prefill_workers ? "--num-prefill-workers" : "--num-decode-workers",
+                      "needs --prefill-engine-args and --decode-engine-args");
+  }
+  DYNO_TRY(s.engine, ReadEngine(kEngineFlag, f.extra_engine_args, engine::WorkerRole::kAggregated));
+  return CheckRanks("--num-workers", s.num_workers, s.engine);
 }
 
 }  // namespace
@@ -377,7 +435,7 @@ Result<Replay> BuildReplay(const ReplayFlags& flags) {
   Replay replay;
   DYNO_TRY_VOID(ReadWorkload(flags, is_synthetic, synthetic, replay.scenario.workload));
   DYNO_TRY_VOID(ReadRun(flags, replay.scenario));
-  DYNO_TRY_VOID(ReadEngine(flags, replay.scenario));
+  DYNO_TRY_VOID(ReadEngines(flags, replay.scenario));
   Reader paths;
   paths.Path("--report-json", flags.report_json, replay.report_json);
   paths.Path("--report-jsonl", flags.report_jsonl, replay.report_jsonl);

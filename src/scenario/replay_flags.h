@@ -28,6 +28,7 @@ struct ReplayFlags {
   Text replay_concurrency, arrival_speedup_ratio;
   Text replay_mode, router_mode, num_workers;
   Text extra_engine_args;
+  Text prefill_engine_args, decode_engine_args, num_prefill_workers, num_decode_workers;
   Text max_sim_time_seconds, max_sim_time_ms;
   Text sla_ttft_ms, sla_itl_ms, sla_e2e_ms;
   Text report_json, report_jsonl, telemetry_jsonl, telemetry_sample_interval_ms;
@@ -40,6 +41,8 @@ struct ReplayFlags {
 
 // A flag that is known but whose subject is not in this version.
 struct UnavailableFlag {
+  constexpr UnavailableFlag(std::string_view flag, std::string_view belongs_to)
+      : name(flag), subject(belongs_to) {}
   std::string_view name;
   std::string_view subject;
 };

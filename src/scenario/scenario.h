@@ -38,6 +38,10 @@ struct Scenario {
   bool capture_per_request = false;
   TelemetryOptions telemetry;
   Goodput goodput;
+  // Tokens of a KV block, the same in both pools of a disaggregated topology.
+  std::uint64_t block_size() const {
+    return prefill_engine ? prefill_engine->block_size : engine.block_size;
+  }
   bool disaggregated() const { return prefill_engine.has_value(); }
   bool pass_by_pass = false;  // switches the fast path off; results are the same
 };
