@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +17,7 @@
 
 #include "base/random.h"
 #include "workload/load.h"
+#include "workload/memory_file_for_test.h"
 #include "workload/request.h"
 #include "workload/source.h"
 #include "workload/spec.h"
@@ -159,14 +158,14 @@ void CheckPrompt(const RequestSource& source, std::uint32_t id, const Tokens& pr
   }
 }
 
-void RunOne(std::uint64_t seed, const std::string& path) {
+void RunOne(std::uint64_t seed, MemoryFile& file) {
   ChaCha12 random(seed);
   const std::uint64_t trace_block = 1 + random.NextBelow(9);
   const std::uint64_t engine_block = 1 + random.NextBelow(9);
   const bool delta = random.NextBelow(2) == 0;
   NaiveTrace naive(random, trace_block, delta);
-  std::ofstream(path) << naive.Text();
-  WorkloadSpec spec{.trace = TraceSpec{.files = {path},
+  file.Write(naive.Text());
+  WorkloadSpec spec{.trace = TraceSpec{.files = {file.Path()},
                                        .format = delta ? "mooncake-delta" : "mooncake",
                                        .block_size = static_cast<std::int64_t>(trace_block)}};
   if (random.NextBelow(2) == 0) {
@@ -201,13 +200,11 @@ void RunOne(std::uint64_t seed, const std::string& path) {
 }
 
 TEST(TraceSource, BlocksHaveEqualNamesIfAndOnlyIfTheirPrefixesAreEqual) {
-  const std::string path =
-      (std::filesystem::path(testing::TempDir()) / "block_names_property.jsonl").string();
-  for (std::uint64_t seed = 0; seed < 800 && !testing::Test::HasFailure(); ++seed) {
+  MemoryFile file;
+  for (std::uint64_t seed = 0; seed < 3000 && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
-    RunOne(seed, path);
+    RunOne(seed, file);
   }
-  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -12,10 +12,13 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include "base/random.h"
 #include "workload/load.h"
+#include "workload/memory_file_for_test.h"
 #include "workload/request.h"
 #include "workload/source.h"
 #include "workload/spec.h"
@@ -468,11 +471,9 @@ TEST_F(MooncakeTest, OptionsAreCheckedFirst) {
             "--arrival-speedup-ratio: must be a finite positive number, got 0");
   EXPECT_EQ(error_of([&] { spec_.replay_concurrency = 0; }),
             "--replay-concurrency: must be at least 1, got 0");
-  EXPECT_EQ(error_of([&] { spec_.trace->format = "x"; }),
-            "--trace-format: must be one of 'mooncake', 'mooncake-delta', 'agentic_mooncake', "
-            "'weka', 'applied_compute_agentic', 'dynamo', got 'x'");
-  EXPECT_EQ(error_of([&] { spec_.trace->format = "agentic-mooncake"; }),
-            "--trace-format: 'agentic-mooncake' is not available in this version");
+  const std::string unknown = error_of([&] { spec_.trace->format = "x"; });
+  EXPECT_TRUE(unknown.starts_with("--trace-format: must be one of 'mooncake', 'mooncake-delta', "));
+  EXPECT_TRUE(unknown.ends_with(", got 'x'"));
   EXPECT_EQ(error_of([&] { spec_.trace->files.push_back("b"); }),
             "--trace-format 'mooncake' takes exactly one trace file, got 2");
   EXPECT_EQ(error_of([&] { spec_.trace->files.clear(); }),
@@ -496,6 +497,60 @@ TEST_F(MooncakeTest, ExtremeSizesCostNothing) {
   // Within the capacity of the ids a short prompt is fine.
   Load(kRow);
   EXPECT_EQ(ReleaseAll(0.0)[0].prompt_tokens, 64U);
+}
+
+TEST_F(MooncakeTest, PlainRowsAndOthersAreReadAlike) {
+  // A member that nobody knows sends a row the general way. Rows are damaged at random, so that
+  // both ways meet every kind of mistake.
+  ChaCha12 random(1);
+  constexpr std::string_view kBytes = "0123456789.,:-+eE\"[]{} \t\r\n\\\xFFntu_";
+  MemoryFile file;
+  spec_.trace->files = {file.Path()};
+  const auto outcome = [&](const std::string& text) {
+    file.Write(text);
+    auto loaded = LoadWorkload(spec_, 64);
+    if (!loaded) {
+      return loaded.error().Text();
+    }
+    source_ = std::move(loaded->source);
+    std::string out;
+    for (const Request& request : ReleaseAll(1e300)) {
+      out += fmt::format("{} {} {} {};", request.id, request.arrival_ms, request.prompt_tokens,
+                         request.output_tokens);
+      for (const BlockExtent& extent : BlocksOf(request.id)) {
+        out += fmt::format(" {}:{}", extent.group, extent.count);
+      }
+    }
+    return out;
+  };
+  int errors = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const char* const blank = random.NextBelow(2) == 0 ? "" : " ";
+    std::string row = fmt::format(
+        R"("timestamp":{0}{1}{2},{0}"input_length":{0}{3},{0}"output_length":{0}{4},"hash_ids":{0}[{5},{0}{6}])",
+        blank, random.NextBelow(100000), random.NextBelow(2) == 0 ? "" : ".25e1",
+        1 + random.NextBelow(128), random.NextBelow(3), random.NextBelow(4), random.NextU64() >> 3);
+    for (std::uint32_t damage = random.NextBelow(3); damage > 0; --damage) {
+      const std::size_t at = random.NextBelow(static_cast<std::uint32_t>(row.size()));
+      const char byte = kBytes[random.NextBelow(static_cast<std::uint32_t>(kBytes.size()))];
+      switch (random.NextBelow(3)) {
+        case 0:
+          row[at] = byte;
+          break;
+        case 1:
+          row.insert(at, 1, byte);
+          break;
+        default:
+          row.erase(at, 1);
+      }
+    }
+    const std::string tail = "}\n" + Row("3");
+    const std::string plain = outcome("{" + row + tail);
+    ASSERT_EQ(plain, outcome(R"({"x":0,)" + row + tail)) << row;
+    errors += plain.starts_with(file.Path()) ? 1 : 0;
+  }
+  EXPECT_GT(errors, 500);
+  EXPECT_LT(errors, 3500);
 }
 
 TEST_F(MooncakeTest, OneLongLineIsFine) {
