@@ -15,10 +15,18 @@ namespace dynosim::report {
 
 template <class Row>
 struct Field {
+  using Write = void (*)(JsonWriter& out, const Row& row);
+  using Present = bool (*)(const Row& row);
+
   std::string_view key;
-  void (*write)(JsonWriter& out, const Row& row) = nullptr;
-  bool (*present)(const Row& row) = nullptr;  // null: always
+  Write write = nullptr;
+  Present present = nullptr;  // null: always
   bool last = false;
+
+  constexpr Field() = default;
+  constexpr Field(std::string_view key_of, Write write_of, Present present_if = nullptr,
+                  bool stays_last = false)
+      : key(key_of), write(write_of), present(present_if), last(stays_last) {}
 };
 
 template <class Row, std::size_t kCount>
@@ -35,7 +43,7 @@ class FieldTable {
   // Writes the object.
   void Write(JsonWriter& out, const Row& row) const {
     out.BeginObject();
-    for (const Field<Row>& field : out.sort_keys() ? sorted_ : as_specified_) {
+    for (const Field<Row>& field : out.SortsKeys() ? sorted_ : as_specified_) {
       if (field.present == nullptr || field.present(row)) {
         out.Key(field.key);
         field.write(out, row);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,6 +16,8 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "report/json_writer.h"
+#include "report/per_request.h"
 #include "report/sample_outcome.h"
 #include "report/summary.h"
 #include "scenario/scenario.h"

@@ -25,7 +25,7 @@ class JsonWriter {
   JsonWriter& operator=(const JsonWriter&) = delete;
   ~JsonWriter() = default;
 
-  bool sort_keys() const { return style_.sort_keys; }
+  bool SortsKeys() const { return style_.sort_keys; }
 
   void BeginObject() { Open('{'); }
   void EndObject() { Close('}'); }

@@ -3,6 +3,7 @@
 #include "report/json_writer.h"
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 

@@ -20,7 +20,7 @@ class CompensatedSum {
     lost_ += std::fabs(sum_) >= std::fabs(term) ? (sum_ - next) + term : (term - next) + sum_;
     sum_ = next;
   }
-  double total() const { return sum_ + lost_; }
+  double Total() const { return sum_ + lost_; }
 
  private:
   double sum_ = 0.0;
@@ -38,13 +38,19 @@ inline Pair LoadPair(const BlockArray& values, std::size_t at) {
 }
 
 // Sums of w * (x - shift) and w * (x - shift)^2. The closer the shift is to the mean, the less
-// cancels; usable() says whether it was close enough.
+// cancels; Usable() says whether it was close enough.
 class Moments {
  public:
-  explicit Moments(double shift) : shift_(shift) {}
+  // The shift is the mean of the first block.
+  Moments() = default;
+  explicit Moments(double shift) : shift_(shift), has_shift_(true) {}
 
-  // Entries beyond the last sample carry weight 0 and a finite value.
+  // Entries beyond the last sample carry weight 0 and a finite value; some entry weighs something.
   void Add(const BlockArray& values, const BlockArray& weights) {
+    if (!has_shift_) {
+      shift_ = BlockMean(values, weights);
+      has_shift_ = true;
+    }
     const Pair shift = {shift_, shift_};
     Pair first_even = {};
     Pair first_odd = {};
@@ -73,21 +79,31 @@ class Moments {
   }
 
   double Mean(std::uint64_t weight) const {
-    return shift_ + first_.total() / static_cast<double>(weight);
+    return shift_ + first_.Total() / static_cast<double>(weight);
   }
   double Deviation(std::uint64_t weight) const {
     return std::sqrt(std::max(0.0, Spread(weight)) / static_cast<double>(weight));
   }
   // At most a factor of ten cancels in the deviation.
-  bool usable(std::uint64_t weight) const { return Spread(weight) >= 0.1 * second_.total(); }
+  bool Usable(std::uint64_t weight) const { return Spread(weight) >= 0.1 * second_.Total(); }
 
  private:
+  static double BlockMean(const BlockArray& values, const BlockArray& weights) {
+    double sum = 0.0;
+    double weight = 0.0;
+    for (std::size_t i = 0; i < kBlockSize; ++i) {
+      sum += values[i] * weights[i];
+      weight += weights[i];
+    }
+    return sum / weight;
+  }
   double Spread(std::uint64_t weight) const {
-    const double first = first_.total();
-    return second_.total() - first * first / static_cast<double>(weight);
+    const double first = first_.Total();
+    return second_.Total() - first * first / static_cast<double>(weight);
   }
 
   double shift_ = 0.0;
+  bool has_shift_ = false;
   CompensatedSum first_;
   CompensatedSum second_;
 };

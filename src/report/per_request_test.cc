@@ -4,15 +4,16 @@
 #include "report/per_request.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "report/json_writer.h"
 #include "report/sample_outcome.h"
 #include "sim/outcome.h"
 #include "workload/request.h"

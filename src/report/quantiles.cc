@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -45,9 +44,9 @@ double WholeToDouble(std::uint64_t value) {
 
 // Samples of one block, apart: the arrays that arithmetic runs over.
 struct Block {
-  BlockArray values;
-  BlockArray weights;
-  std::array<std::uint64_t, kBlockSize> counts;
+  BlockArray values{};
+  BlockArray weights{};
+  std::array<std::uint64_t, kBlockSize> counts{};
   std::size_t used = 0;
   std::uint64_t weight = 0;    // of the samples taken
   std::uint64_t left_out = 0;  // weight of the others
@@ -115,16 +114,6 @@ void Invert(const BlockArray& values, BlockArray& __restrict__ rates) {
   }
 }
 
-double FirstMean(const BlockArray& values, const BlockArray& weights) {
-  double sum = 0.0;
-  double weight = 0.0;
-  for (std::size_t i = 0; i < kBlockSize; ++i) {
-    sum += values[i] * weights[i];
-    weight += weights[i];
-  }
-  return sum / weight;
-}
-
 // Mean and deviation of a distribution whose extremes are known; one value has no deviation.
 void SetMoments(Distribution& out, double mean, double deviation) {
   out.mean = std::clamp(mean, out.min, out.max);
@@ -135,53 +124,50 @@ struct GapMoments {
   Moments gap;
   Moments rate;
 
-  GapMoments(double gap_shift, double rate_shift) : gap(gap_shift), rate(rate_shift) {}
-  void Add(const Block& block, const BlockArray& rates) {
+  void Add(const Block& block) {
+    BlockArray rates;
+    Invert(block.values, rates);
     gap.Add(block.values, block.weights);
     rate.Add(rates, block.weights);
   }
 };
 
-// What the first pass over the gaps finds out.
+// What the first pass over the gaps finds out, besides ranks.
 struct GapPass {
-  std::optional<RankSelector<sim::GapSample>> ranks;  // either this
-  std::optional<LogSketch> sketch;                    // or this
-  std::optional<GapMoments> moments;
+  GapMoments moments;
   std::uint64_t positive = 0;
   std::uint64_t zeros = 0;
 };
 
-void ReadGaps(std::span<const sim::GapSample> gaps, GapPass& pass) {
-  BlockArray rates;
-  pass.zeros += ForEachBlock(gaps, kLeastGap, [&](const Block& block, std::size_t count) {
-    if (pass.ranks) {
-      pass.ranks->Add(count, block.took_all);
-    }
-    if (block.used == 0) {
-      return;
-    }
-    Invert(block.values, rates);
-    if (!pass.moments) {
-      pass.moments.emplace(FirstMean(block.values, block.weights), FirstMean(rates, block.weights));
-    }
-    pass.moments->Add(block, rates);
-    pass.positive += block.weight;
-    if (pass.sketch) {
-      for (std::size_t i = 0; i < block.used; ++i) {
-        pass.sketch->Add(block.values[i], block.counts[i]);
-      }
+void AddBlock(RankSelector<sim::GapSample>& ranks, const Block& block, std::size_t samples) {
+  ranks.Add(samples, block.took_all);
+}
+
+void AddBlock(LogSketch& ranks, const Block& block, std::size_t) {
+  for (std::size_t i = 0; i < block.used; ++i) {
+    ranks.Add(block.values[i], block.counts[i]);
+  }
+}
+
+template <class Ranks>
+void ReadGaps(std::span<const sim::GapSample> gaps, Ranks& ranks, GapPass& pass) {
+  pass.zeros += ForEachBlock(gaps, kLeastGap, [&](const Block& block, std::size_t samples) {
+    AddBlock(ranks, block, samples);
+    if (block.used > 0) {
+      pass.moments.Add(block);
+      pass.positive += block.weight;
     }
   });
 }
 
 // Moments around the means themselves, for gaps whose first block was not like the rest.
 GapMoments RereadMoments(std::span<const sim::GapSample> gaps, const GapPass& pass) {
-  GapMoments moments(pass.moments->gap.Mean(pass.positive + pass.zeros),
-                     pass.moments->rate.Mean(pass.positive));
-  BlockArray rates;
+  GapMoments moments{.gap = Moments(pass.moments.gap.Mean(pass.positive + pass.zeros)),
+                     .rate = Moments(pass.moments.rate.Mean(pass.positive))};
   ForEachBlock(gaps, kLeastGap, [&](const Block& block, std::size_t) {
-    Invert(block.values, rates);
-    moments.Add(block, rates);
+    if (block.used > 0) {
+      moments.Add(block);
+    }
   });
   moments.gap.AddZeros(pass.zeros);
   return moments;
@@ -210,21 +196,17 @@ std::vector<Target> SortedTargets(std::uint64_t positive, std::uint64_t zeros) {
 }
 
 // Extremes and percentiles of both distributions.
-void SetRanks(const GapPass& pass, GapStatistics& out) {
+template <class Ranks>
+void SetRanks(const Ranks& ranks, const GapPass& pass, GapStatistics& out) {
   const std::vector<Target> targets = SortedTargets(pass.positive, pass.zeros);
   std::vector<RankQuery> queries(1);
+  queries.reserve(targets.size() + 2);
   for (const Target& target : targets) {
     queries.push_back({.rank = target.rank});
   }
   queries.push_back({.rank = pass.positive - 1});
-  Extremes extremes;
-  if (pass.sketch) {
-    pass.sketch->Answer(queries);
-    extremes = pass.sketch->extremes();
-  } else {
-    pass.ranks->Answer(queries);
-    extremes = {.min = queries.front().value, .max = queries.back().value};
-  }
+  ranks.Answer(queries);
+  const Extremes extremes = {.min = queries.front().value, .max = queries.back().value};
   Distribution& gap = out.gap_ms;
   Distribution& rate = out.tokens_per_second;
   gap.min = pass.zeros == 0 ? extremes.min : 0.0;
@@ -242,6 +224,34 @@ void SetRanks(const GapPass& pass, GapStatistics& out) {
   }
 }
 
+void SetGapMoments(std::span<const sim::GapSample> gaps, GapPass& pass, GapStatistics& out) {
+  const std::uint64_t all = pass.positive + pass.zeros;
+  pass.moments.gap.AddZeros(pass.zeros);
+  if (!pass.moments.gap.Usable(all) || !pass.moments.rate.Usable(pass.positive)) {
+    pass.moments = RereadMoments(gaps, pass);
+  }
+  const Moments& gap = pass.moments.gap;
+  const Moments& rate = pass.moments.rate;
+  SetMoments(out.gap_ms, gap.Mean(all), gap.Deviation(all));
+  SetMoments(out.tokens_per_second, rate.Mean(pass.positive), rate.Deviation(pass.positive));
+}
+
+template <class Ranks>
+GapStatistics DescribeGapsBy(Ranks ranks, std::span<const sim::GapSample> gaps,
+                             std::uint64_t zero_gaps) {
+  GapPass pass;
+  pass.zeros = zero_gaps;
+  ReadGaps(gaps, ranks, pass);
+  GapStatistics out;
+  out.gap_ms.samples = pass.positive + pass.zeros;
+  out.tokens_per_second.samples = pass.positive;
+  if (pass.positive > 0) {
+    SetRanks(ranks, pass, out);
+    SetGapMoments(gaps, pass, out);
+  }
+  return out;
+}
+
 }  // namespace
 
 Distribution Describe(std::span<const double> values) {
@@ -252,25 +262,22 @@ Distribution Describe(std::span<const double> values) {
   out.samples = values.size();
   constexpr Extremes kAll = {.min = 0.0, .max = kMost};
   RankSelector<double> ranks(values, kAll, ProbeWindow(values, kAll));
-  std::optional<Moments> moments;
+  Moments moments;
   double plain_sum = 0.0;
-  ForEachBlock(values, 0.0, [&](const Block& block, std::size_t count) {
-    ranks.Add(count, block.took_all);
-    if (!moments) {
-      moments.emplace(FirstMean(block.values, block.weights));
-    }
-    moments->Add(block.values, block.weights);
+  ForEachBlock(values, 0.0, [&](const Block& block, std::size_t samples) {
+    ranks.Add(samples, block.took_all);
+    moments.Add(block.values, block.weights);
     double sum = plain_sum;  // one chain of additions, in a register
     for (std::size_t i = 0; i < block.used; ++i) {
       sum += block.values[i];
     }
     plain_sum = sum;
   });
-  double mean = moments->Mean(out.samples);
-  if (!moments->usable(out.samples)) {
-    moments.emplace(mean);
+  double mean = moments.Mean(out.samples);
+  if (!moments.Usable(out.samples)) {
+    moments = Moments(mean);
     ForEachBlock(values, 0.0, [&](const Block& block, std::size_t) {
-      moments->Add(block.values, block.weights);
+      moments.Add(block.values, block.weights);
     });
   }
   const double plain_mean = plain_sum / static_cast<double>(out.samples);
@@ -279,6 +286,7 @@ Distribution Describe(std::span<const double> values) {
   }
 
   std::vector<RankQuery> queries(1);
+  queries.reserve(kPercentiles.size() + 2);
   for (const std::uint64_t percentile : kPercentiles) {
     queries.push_back({.rank = RankOf(percentile, out.samples)});
   }
@@ -289,39 +297,20 @@ Distribution Describe(std::span<const double> values) {
   for (std::size_t i = 0; i < kPercentiles.size(); ++i) {
     out.*kPercentileFields[i] = queries[i + 1].value;
   }
-  SetMoments(out, mean, moments->Deviation(out.samples));
+  SetMoments(out, mean, moments.Deviation(out.samples));
   return out;
 }
 
 GapStatistics DescribeGaps(std::span<const sim::GapSample> gaps, std::uint64_t zero_gaps,
                            std::size_t exact_limit) {
-  GapStatistics out;
-  out.exact = gaps.size() <= exact_limit;
-  GapPass pass;
-  pass.zeros = zero_gaps;
-  if (out.exact) {
-    constexpr Extremes kPositive = {.min = kLeastGap, .max = kMost};
-    pass.ranks.emplace(gaps, kPositive, ProbeWindow(gaps, kPositive));
-  } else {
-    pass.sketch.emplace();
-  }
-  ReadGaps(gaps, pass);
-  out.gap_ms.samples = pass.positive + pass.zeros;
-  out.tokens_per_second.samples = pass.positive;
-  if (pass.positive == 0) {
+  if (gaps.size() > exact_limit) {
+    GapStatistics out = DescribeGapsBy(LogSketch(), gaps, zero_gaps);
+    out.exact = false;
     return out;
   }
-  SetRanks(pass, out);
-  GapMoments& moments = *pass.moments;
-  moments.gap.AddZeros(pass.zeros);
-  if (!moments.gap.usable(out.gap_ms.samples) || !moments.rate.usable(pass.positive)) {
-    moments = RereadMoments(gaps, pass);
-  }
-  SetMoments(out.gap_ms, moments.gap.Mean(out.gap_ms.samples),
-             moments.gap.Deviation(out.gap_ms.samples));
-  SetMoments(out.tokens_per_second, moments.rate.Mean(pass.positive),
-             moments.rate.Deviation(pass.positive));
-  return out;
+  constexpr Extremes kPositive = {.min = kLeastGap, .max = kMost};
+  return DescribeGapsBy(RankSelector<sim::GapSample>(gaps, kPositive, ProbeWindow(gaps, kPositive)),
+                        gaps, zero_gaps);
 }
 
 }  // namespace dynosim::report

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -38,7 +37,7 @@ Distribution Naive(std::vector<double> values) {
   for (const double value : values) {
     sum.Add(value);
   }
-  const double mean = sum.total() / static_cast<double>(n);
+  const double mean = sum.Total() / static_cast<double>(n);
   CompensatedSum squares;
   for (const double value : values) {
     squares.Add((value - mean) * (value - mean));
@@ -52,7 +51,7 @@ Distribution Naive(std::vector<double> values) {
           .p90 = rank(90),
           .p95 = rank(95),
           .p99 = rank(99),
-          .deviation = std::sqrt(squares.total() / static_cast<double>(n))};
+          .deviation = std::sqrt(squares.Total() / static_cast<double>(n))};
 }
 
 bool Near(double a, double b, double tolerance) {
@@ -271,6 +270,7 @@ RC_GTEST_PROP(QuantilesProperty, WeightedGapsEqualTheirExpansion, ()) {
       *rc::gen::container<std::vector<std::uint64_t>>(rc::gen::inRange<std::uint64_t>(0, 60));
   const auto zero_gaps = *rc::gen::inRange<std::uint64_t>(0, 20);
   std::vector<GapSample> gaps;
+  gaps.reserve(picks.size());
   for (const std::uint64_t pick : picks) {
     gaps.push_back({.gap_ms = 0.3 + 0.1 * static_cast<double>(pick % 12), .weight = pick / 12});
   }
@@ -284,6 +284,7 @@ RC_GTEST_PROP(QuantilesProperty, PlainValuesEqualSortedOnesWhateverTheirBits, ()
   const auto patterns = *rc::gen::container<std::vector<std::uint64_t>>(
       rc::gen::inRange<std::uint64_t>(0, std::bit_cast<std::uint64_t>(1e100)));
   std::vector<double> values;
+  values.reserve(patterns.size());
   for (const std::uint64_t pattern : patterns) {
     values.push_back(std::bit_cast<double>(pattern));
   }
