@@ -354,7 +354,17 @@ void SglangCore::SteadyDurationsMs(std::uint64_t /*pass*/, std::span<double> out
                      out);
 }
 
+std::uint64_t SglangCore::SteadyRemovalPass(std::uint64_t through) const {
+  if (running_.empty() || through <= pass_) {
+    return through + 1;
+  }
+  return pass_ + PassesThatFit(through - pass_, cache_.free()) + 1;
+}
+
 void SglangCore::AdvanceSteady(std::uint64_t pass, PassEffects& effects) {
+  if (running_.empty()) {
+    return;  // work that came while the other ranks were at it
+  }
   const std::uint64_t passes = pass - pass_;
   effects.decode_forwards += running_.size() * passes;
   effects.decode_tokens += running_.size() * passes;
