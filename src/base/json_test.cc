@@ -3,10 +3,12 @@
 #include "base/json.h"
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/interrupt.h"
 
-#include <csignal>
+#include <signal.h>
 
 namespace dynosim::cli {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
+volatile sig_atomic_t interrupted = 0;
 
 void OnSignal(int /*signal*/) { interrupted = 1; }
 

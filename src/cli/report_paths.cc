@@ -55,12 +55,12 @@ std::string ReportPath(const std::string& given, const std::tm& local) {
 
 Result<void> ResolveOutputs(scenario::Replay& replay, const std::tm& local) {
   replay.report_json = ReportPath(replay.report_json, local);
-  std::vector<Output> outputs = {{"--report-json", replay.report_json}};
+  std::vector<Output> outputs = {{.flag = "--report-json", .path = replay.report_json}};
   if (!replay.report_jsonl.empty()) {
-    outputs.push_back({"--report-jsonl", replay.report_jsonl});
+    outputs.push_back({.flag = "--report-jsonl", .path = replay.report_jsonl});
   }
   if (!replay.scenario.telemetry.jsonl_path.empty()) {
-    outputs.push_back({"--telemetry-jsonl", replay.scenario.telemetry.jsonl_path});
+    outputs.push_back({.flag = "--telemetry-jsonl", .path = replay.scenario.telemetry.jsonl_path});
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Output& output = outputs[i];
