@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,9 +25,9 @@ using Cells = std::array<std::string, kColumns>;
 struct Border {
   std::string_view left, middle, right;
 };
-constexpr Border kTop = {"\u250F", "\u2533", "\u2513"};
-constexpr Border kUnderHeader = {"\u2521", "\u2547", "\u2529"};
-constexpr Border kBottom = {"\u2514", "\u2534", "\u2518"};
+constexpr Border kTop = {.left = "\u250F", .middle = "\u2533", .right = "\u2513"};
+constexpr Border kUnderHeader = {.left = "\u2521", .middle = "\u2547", .right = "\u2529"};
+constexpr Border kBottom = {.left = "\u2514", .middle = "\u2534", .right = "\u2518"};
 constexpr std::string_view kHorizontal = "\u2501";
 constexpr std::string_view kVertical = "\u2503";
 

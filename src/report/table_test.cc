@@ -12,7 +12,6 @@
 #include "report/sample_outcome.h"
 #include "report/summary.h"
 #include "sim/outcome.h"
-#include "workload/request.h"
 
 namespace dynosim::report {
 namespace {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "report/json_writer.h"
 #include "report/sample_outcome.h"
 #include "sim/outcome.h"
 
