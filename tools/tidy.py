@@ -29,7 +29,7 @@ BANNED = [
      "hash maps come from base/flat_map.h, which does not iterate"),
     (r"\bthrow\b", set(), "expected failures are Result, mistakes are DYNO_CHECK"),
     (r"\bnew\b(?!\s*\()|\bdelete\s*(\[\])?\s+?[\w(*]", set(), "values own their memory"),
-    (r"std::shared_ptr", {"live"}, "ownership is unique"),
+    (r"std::shared_ptr", {"timing", "engine", "live"}, "ownership is unique"),
     (r"\bfor\s*\([^;)]*\bdouble\b[^;)]*;", set(), "loops count in integers"),
 ]
 # (header, files that may include it)

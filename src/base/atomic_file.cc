@@ -96,6 +96,7 @@ Result<AtomicFile> AtomicFile::Create(const std::string& path) {
     }
     return result;
   }
+  result.replaces_ = exists;
   const std::string directory = DirectoryOf(result.target_);
   std::filesystem::create_directories(directory, error);
   if (error) {
@@ -140,7 +141,8 @@ void AtomicFile::Flush() {
 Result<void> AtomicFile::Commit() {
   Flush();
   const bool direct = temporary_.empty();
-  if (error_ == 0 && !direct && fsync(file_.value()) != 0) {
+  // An old file may only go when the new one is on the disk; without an old one nothing is at risk.
+  if (error_ == 0 && !direct && replaces_ && fsync(file_.value()) != 0) {
     error_ = errno;
   }
   if (const int closing = file_.Close(); error_ == 0) {
@@ -156,7 +158,9 @@ Result<void> AtomicFile::Commit() {
     static_cast<void>(unlink(temporary_.c_str()));
     return CannotWrite(path_, error_);
   }
-  SyncDirectory(DirectoryOf(target_));
+  if (replaces_) {
+    SyncDirectory(DirectoryOf(target_));
+  }
   return {};
 }
 

@@ -26,7 +26,7 @@ class AtomicFile {
   // Buffered. A failure is remembered and returned by Commit().
   void Append(std::string_view bytes);
 
-  // Flushes to the disk and replaces the target. Call at most once.
+  // Replaces the target; an old one only when the new content is on the disk. Call at most once.
   Result<void> Commit();
 
  private:
@@ -37,6 +37,7 @@ class AtomicFile {
   std::string target_;     // with symbolic links resolved
   std::string temporary_;  // empty when the target is written directly or is committed
   FileDescriptor file_;
+  bool replaces_ = false;  // there is an old file
   std::string buffer_;
   int error_ = 0;  // errno of the first failure
 };

@@ -27,10 +27,12 @@ template <class T>
 using Result = std::expected<T, Error>;
 
 inline std::unexpected<Error> UsageError(std::string where, std::string message) {
-  return std::unexpected(Error{ErrorKind::kUsage, std::move(where), std::move(message)});
+  return std::unexpected(
+      Error{.kind = ErrorKind::kUsage, .where = std::move(where), .message = std::move(message)});
 }
 inline std::unexpected<Error> FailedError(std::string where, std::string message) {
-  return std::unexpected(Error{ErrorKind::kFailed, std::move(where), std::move(message)});
+  return std::unexpected(
+      Error{.kind = ErrorKind::kFailed, .where = std::move(where), .message = std::move(message)});
 }
 
 #define DYNO_CONCAT_INNER(a, b) a##b

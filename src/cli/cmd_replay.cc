@@ -82,6 +82,12 @@ Result<void> WriteFiles(const scenario::Replay& replay, const sim::Outcome& outc
 Result<void> Replay(const scenario::ReplayFlags& flags) {
   DYNO_TRY(scenario::Replay replay, scenario::BuildReplay(flags));
   DYNO_TRY_VOID(ResolveOutputs(replay, LocalTime()));
+  if (flags.telemetry_sample_interval_ms && !replay.scenario.telemetry.enabled()) {
+    std::fputs(
+        "dynosim: warning: --telemetry-sample-interval-ms does nothing without --capture-telemetry "
+        "or --telemetry-jsonl\n",
+        stderr);
+  }
   const Clock::time_point start = Clock::now();
   DYNO_TRY(const workload::LoadedWorkload loaded,
            workload::LoadWorkload(replay.scenario.workload, replay.scenario.block_size()));

@@ -193,8 +193,8 @@ TEST(Quantiles, WeightlessGapsDoNotCountAndGapsOfZeroAreZeroGaps) {
 }
 
 TEST(Quantiles, HugeWeightsNeedNoExpansion) {
-  const std::vector<GapSample> gaps = {{.gap_ms = 1.0, .weight = 1'000'000'000'000},
-                                       {.gap_ms = 3.0, .weight = 1'000'000'000'001}};
+  const std::vector<GapSample> gaps = {{.gap_ms = 1.0, .weight = 4'000'000'000},
+                                       {.gap_ms = 3.0, .weight = 4'000'000'001}};
   const GapStatistics out = DescribeGaps(gaps, 0);
   EXPECT_EQ(out.gap_ms.median, 3.0);
   EXPECT_EQ(out.tokens_per_second.median, 1000.0 / 3.0);

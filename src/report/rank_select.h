@@ -245,7 +245,7 @@ class RankSelector {
   }
 
   static void Walk(Slot& slot) {
-    std::ranges::sort(slot.samples, {}, &sim::GapSample::gap_ms);
+    std::ranges::sort(slot.samples, {}, [](const sim::GapSample& s) { return SampleValue(s); });
     std::uint64_t below = 0;
     auto query = slot.queries.begin();
     for (const sim::GapSample& sample : slot.samples) {

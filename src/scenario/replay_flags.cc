@@ -337,9 +337,6 @@ Result<void> ReadRun(const ReplayFlags& f, Scenario& s) {
   read.Path("--telemetry-jsonl", f.telemetry_jsonl, s.telemetry.jsonl_path);
   read.Number("--telemetry-sample-interval-ms", f.telemetry_sample_interval_ms, Bound::kPositive,
               s.telemetry.sample_interval_ms);
-  if (f.telemetry_sample_interval_ms && !s.telemetry.enabled()) {
-    read.Fail("--telemetry-sample-interval-ms", "needs --capture-telemetry or --telemetry-jsonl");
-  }
   s.capture_per_request = f.capture_per_request || f.report_jsonl.has_value();
   s.pass_by_pass = f.pass_by_pass;
   return read.Finish();

@@ -199,8 +199,6 @@ TEST(ReplayFlags, RulesBetweenFlags) {
          f.max_sim_time_seconds = "1";
        },
        "--max-sim-time-seconds and --max-sim-time-ms cannot be combined"},
-      {[](ReplayFlags& f) { f.telemetry_sample_interval_ms = "5"; },
-       "--telemetry-sample-interval-ms: needs --capture-telemetry or --telemetry-jsonl"},
       {[](ReplayFlags& f) {
          f.sla_e2e_ms = "5";
          f.sla_itl_ms = "5";

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "engine/effects.h"
@@ -37,10 +38,15 @@ void GapLedger::Add(const engine::TokenTrack& track, const engine::PassLog& log)
 void GapLedger::Push(double gap_ms, std::uint64_t weight) {
   if (gap_ms <= 0.0) {
     zero_gaps_ += weight;
-  } else if (!samples_.empty() && samples_.back().gap_ms == gap_ms) {
-    samples_.back().weight += weight;
+    return;
+  }
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  const bool again = !samples_.empty() && samples_.back().gap_ms == gap_ms &&
+                     samples_.back().weight + weight <= kMost;
+  if (again) {
+    samples_.back().weight += static_cast<std::uint32_t>(weight);
   } else {
-    samples_.push_back({gap_ms, weight});
+    samples_.push_back({gap_ms, static_cast<std::uint32_t>(weight)});
   }
 }
 
