@@ -66,6 +66,10 @@ class SchedulerCore {
   // Executes the steady passes up to and including `pass`.
   virtual void AdvanceSteady(std::uint64_t pass, PassEffects& effects) = 0;
 
+  // Within steady passes that are planned: the first one after the last executed pass, at most
+  // `through`, that may evict a block; through + 1 if none does.
+  virtual std::uint64_t SteadyRemovalPass(std::uint64_t through) const = 0;
+
   // Called on every rank of the worker, idle ones too, when passes have ended.
   virtual void EndWorkerPasses(const WorkerPasses&) {}
 

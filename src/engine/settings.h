@@ -19,6 +19,8 @@ enum class Backend : std::uint8_t { kVllm, kSglang, kTrtllm };
 enum class WorkerRole : std::uint8_t { kAggregated, kPrefill, kDecode };
 enum class PreemptionMode : std::uint8_t { kLifo, kFifo };
 enum class TransferTiming : std::uint8_t { kFullPrompt, kDestinationMissing };
+// Order of a class of the KV router's queue.
+enum class RouterQueuePolicy : std::uint8_t { kFcfs, kLcfs, kWspt };
 enum class SglangPolicy : std::uint8_t { kFifo, kLpm };
 
 // Value of a limit that is switched off (null in the configuration).
@@ -61,6 +63,7 @@ struct EngineSettings {
   std::uint32_t dp_size = 1;
   std::uint32_t tensor_parallel_size = 1;
   std::optional<double> startup_time_s;               // of workers added later
+  std::optional<RouterQueuePolicy> router_queue_policy{};  // overrides the KV router's own
   std::shared_ptr<const timing::TimingModel> timing;  // never null after decoding
   Json timing_config;                                 // the timing_model object that makes it again
 };

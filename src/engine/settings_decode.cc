@@ -188,7 +188,7 @@ void LaunchFields(Decoder& v, SettingsDraft& draft) {
   if (reserved) {
     v.Fail("cuda_graph_reserved_bytes", std::string(kNeedsModel));
   }
-  v.Object("dynamo", LiveFields);
+  v.Object("dynamo", [&](Decoder& inner) { DynamoFields(inner, draft); });
 }
 
 Result<EngineSettings> DecodeEngineSettings(const Json& value, std::string_view where) {

@@ -18,5 +18,6 @@ Result<EngineSettings> DecodeEngineSettings(const Json& value, std::string_view 
 // Spellings of the configuration.
 std::string_view BackendName(Backend backend);
 std::string_view WorkerRoleName(WorkerRole role);
+std::string_view RouterQueuePolicyName(RouterQueuePolicy policy);
 
 }  // namespace dynosim::engine

@@ -321,9 +321,6 @@ TEST(EngineSettings, FieldsBesideTheEngineAreChecked) {
        "dynamo.reasoning.thinking_ratio: must be a finite number from 0 to 1, got 1.5"},
       {R"("dynamo":{"router_queue_policy":"x"})",
        "dynamo.router_queue_policy: must be one of fcfs, lcfs, wspt, got \"x\""},
-      {R"("dynamo":{"router_queue_policy":"fcfs"})",
-       "dynamo.router_queue_policy: is refused: it belongs to the KV router, which is not "
-       "available in this version"},
   };
   for (const auto& [fields, message] : cases) {
     EXPECT_EQ(ErrorOf(R"({"engine":{},)" + std::string(fields) + "}"),

@@ -29,8 +29,9 @@ void EngineFields(config::Decoder& v, SettingsDraft& draft, bool allow_page_size
 void LaunchFields(config::Decoder& v, SettingsDraft& draft);
 // The older names that only the flat form knows.
 void LegacyFields(config::Decoder& v, SettingsDraft& draft);
-// Options of live serving; validated, and refused unless they have their default.
-void LiveFields(config::Decoder& v);
+// Options of live serving; validated, and refused unless they have their default. Also the queue
+// policy of the pool's router.
+void DynamoFields(config::Decoder& v, SettingsDraft& draft);
 
 // Rules that need several fields, in the order of the documentation. Resolves defaults that depend
 // on the backend.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Older names of the flat form, and the options of live serving.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -17,10 +18,10 @@ namespace {
 using config::Choice;
 using config::Decoder;
 
-enum class QueuePolicy : std::uint8_t { kFcfs, kLcfs, kWspt };
-constexpr std::array kQueuePolicies = {Choice<QueuePolicy>{"fcfs", QueuePolicy::kFcfs},
-                                       Choice<QueuePolicy>{"lcfs", QueuePolicy::kLcfs},
-                                       Choice<QueuePolicy>{"wspt", QueuePolicy::kWspt}};
+constexpr std::array kQueuePolicies = {
+    Choice<RouterQueuePolicy>{"fcfs", RouterQueuePolicy::kFcfs},
+    Choice<RouterQueuePolicy>{"lcfs", RouterQueuePolicy::kLcfs},
+    Choice<RouterQueuePolicy>{"wspt", RouterQueuePolicy::kWspt}};
 
 constexpr std::string_view kLive =
     "is refused: it belongs to live serving, which is not available in this version";
@@ -76,7 +77,11 @@ void LegacyFields(Decoder& v, SettingsDraft& draft) {
   }
 }
 
-void LiveFields(Decoder& v) {
+std::string_view RouterQueuePolicyName(RouterQueuePolicy policy) {
+  return std::ranges::find(kQueuePolicies, policy, &Choice<RouterQueuePolicy>::value)->name;
+}
+
+void DynamoFields(Decoder& v, SettingsDraft& draft) {
   bool local_indexer = false;
   v.Field("enable_local_indexer", local_indexer);
   if (local_indexer) {
@@ -105,10 +110,9 @@ void LiveFields(Decoder& v) {
     v.Fail("response_replay_trace_path", std::string(kLive));
   }
   if (const Json* policy = v.Raw("router_queue_policy"); policy != nullptr && !policy->is_null()) {
-    QueuePolicy chosen = QueuePolicy::kFcfs;
+    RouterQueuePolicy chosen = RouterQueuePolicy::kFcfs;
     v.Field("router_queue_policy", chosen, kQueuePolicies);
-    v.Fail("router_queue_policy",
-           "is refused: it belongs to the KV router, which is not available in this version");
+    draft.settings.router_queue_policy = chosen;
   }
 }
 

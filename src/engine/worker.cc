@@ -114,6 +114,10 @@ bool Worker::ActWhenStuck(std::uint32_t rank) {
 void Worker::CutRun(double now_ms, bool first_round) {
   const std::uint64_t in_flight =
       first_round ? log_.FirstEndingAtOrAfter(pass_, now_ms) : log_.FirstEndingAfter(pass_, now_ms);
+  if (in_flight >= log_.last() && NextMs() == now_ms) {
+    ExecuteThrough(log_.last());  // the run's own end is due now, and its signals with it
+    return;
+  }
   if (in_flight < log_.last()) {
     log_.TruncateAfter(in_flight);
   }
@@ -209,9 +213,37 @@ void Worker::ExecuteThrough(std::uint64_t pass) {
       cores_[rank]->AdvanceSteady(pass, effects_[rank]);
     }
   }
+  advanced_ = pass;
   if (pass == log_.last()) {
     executed_ = true;
   }
+}
+
+void Worker::Advance(double now_ms) {
+  if (!Planned()) {
+    return;
+  }
+  const std::uint64_t ended = LastEnded(now_ms);
+  if (ended > std::max(pass_, advanced_) && ended != log_.last()) {
+    ExecuteThrough(ended);
+  }
+}
+
+double Worker::NextHiddenEventMs(bool any) const {
+  const std::uint64_t from = std::max(pass_, advanced_) + 1;
+  std::uint64_t first = log_.last() + 1;
+  if (!Planned() || from >= first) {
+    return std::numeric_limits<double>::infinity();
+  }
+  if (any) {
+    return log_.EndMs(from);
+  }
+  for (const auto& core : cores_) {
+    if (core->HasWork()) {
+      first = std::min(first, core->SteadyRemovalPass(log_.last()));
+    }
+  }
+  return first > log_.last() ? std::numeric_limits<double>::infinity() : log_.EndMs(first);
 }
 
 void Worker::Complete() {

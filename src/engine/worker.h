@@ -98,9 +98,21 @@ class Worker {
   bool HadEffect() const;
 
   const SchedulerCore& core(std::uint32_t rank) const { return *cores_[rank]; }
-  std::vector<KvEventBuffer::Entry>& kv_events(std::uint32_t rank) {
+
+  // KV events, when they are captured: those of passes that have been executed and of commands.
+  std::vector<KvEventBuffer::Entry> kv_events(std::uint32_t rank) const {
     return events_[rank]->entries();
   }
+  KvEventBuffer& kv_buffer(std::uint32_t rank) { return *events_[rank]; }
+  // Executes the planned passes that ended at or before `now_ms`.
+  void Advance(double now_ms);
+  // Last pass that ended at or before `now_ms`, which is not before an earlier call of Complete.
+  std::uint64_t LastEnded(double now_ms) const {
+    return busy_ ? log_.FirstEndingAfter(pass_, now_ms) - 1 : pass_;
+  }
+  // End of the first planned pass, not executed yet, that may evict a block; infinity if there is
+  // none. `any`: that may produce any event.
+  double NextHiddenEventMs(bool any) const;
 
  private:
   bool Planned() const { return busy_ && !executed_; }
@@ -123,6 +135,7 @@ class Worker {
   std::uint64_t wave_step_ = 0;  // passes since all ranks were last drained
   bool busy_ = false;
   bool executed_ = false;  // the effects of log_.last() exist
+  std::uint64_t advanced_ = 0;  // last planned pass that has been executed
   std::vector<double> durations_, longest_;
 };
 

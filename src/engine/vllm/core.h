@@ -40,6 +40,7 @@ class VllmCore final : public SchedulerCore {
   double RunPass(double now_ms, std::uint64_t pass, bool may_defer, PassEffects& effects) override;
   std::uint64_t SteadyPasses(std::uint64_t pass, std::uint64_t limit) override;
   void SteadyDurationsMs(std::uint64_t pass, std::span<double> out) const override;
+  std::uint64_t SteadyRemovalPass(std::uint64_t through) const override;
   void AdvanceSteady(std::uint64_t pass, PassEffects& effects) override;
   void ReleaseSource(std::uint32_t request) override;
   void CancelSource(std::uint32_t request) override;

@@ -154,6 +154,22 @@ void VllmCore::SteadyDurationsMs(std::uint64_t pass, std::span<double> out) cons
                      out);
 }
 
+std::uint64_t VllmCore::SteadyRemovalPass(std::uint64_t through) const {
+  const std::uint64_t free = pool_.free();
+  const std::uint64_t passes = through > applied_pass_ ? through - applied_pass_ : 0;
+  if (steady_count_ * (passes / block_size_ + 1) <= free) {
+    return through + 1;
+  }
+  std::uint64_t need = 0;
+  for (std::uint64_t p = applied_pass_ + 1; p <= through; ++p) {
+    need += due_counts_[p % block_size_];
+    if (need > free) {
+      return p;
+    }
+  }
+  return through + 1;
+}
+
 void VllmCore::AdvanceSteady(std::uint64_t pass, PassEffects& effects) {
   const std::uint64_t passes = pass - pass_;
   effects.decode_forwards += steady_count_ * passes;
