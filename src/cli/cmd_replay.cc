@@ -15,6 +15,7 @@
 #include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/report_paths.h"
+#include "report/agentic.h"
 #include "report/json_report.h"
 #include "report/per_request.h"
 #include "report/summary.h"
@@ -23,6 +24,7 @@
 #include "scenario/replay_flags.h"
 #include "sim/outcome.h"
 #include "sim/run.h"
+#include "workload/agentic_source.h"
 #include "workload/load.h"
 
 namespace dynosim::cli {
@@ -69,9 +71,11 @@ Result<void> WriteFiles(const scenario::Replay& replay, const sim::Outcome& outc
   DYNO_TRY_VOID(report::WriteJsonReport(replay.report_json, {.summary = summary,
                                                              .outcome = outcome,
                                                              .scenario = replay.scenario,
-                                                             .session_names = names}));
+                                                             .session_names = names,
+                                                             .agentic = source.Agentic()}));
   if (!replay.report_jsonl.empty()) {
-    DYNO_TRY_VOID(report::WriteRequestsJsonl(replay.report_jsonl, outcome, names));
+    DYNO_TRY_VOID(report::WriteRequestsJsonl(replay.report_jsonl, outcome, names,
+                                             source.Agentic()));
   }
   if (!replay.scenario.telemetry.jsonl_path.empty()) {
     DYNO_TRY_VOID(report::WriteTelemetryJsonl(replay.scenario.telemetry.jsonl_path, outcome));
@@ -99,8 +103,11 @@ Result<void> Replay(const scenario::ReplayFlags& flags) {
   }
   DYNO_TRY(const sim::Outcome outcome, Simulate(replay, *loaded.source));
   const std::chrono::duration<double, std::milli> wall = Clock::now() - start;
-  const report::Summary summary =
+  report::Summary summary =
       report::Summarize(outcome, replay.scenario, {.wall_time_ms = wall.count()});
+  if (const workload::AgenticSource* const agentic = loaded.source->Agentic()) {
+    summary.agentic = report::SummarizeAgentic(*agentic, replay.scenario);
+  }
   // Files first: a reader that closes the pipe early must not cost the report. The table is shown
   // even when a file cannot be written.
   const Result<void> written = WriteFiles(replay, outcome, *loaded.source, summary);

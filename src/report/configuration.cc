@@ -125,6 +125,9 @@ void AddTrace(Json& json, const workload::TraceSpec& spec) {
     json.Add("trace_shared_prefix_ratio", spec.shared_prefix_ratio);
     json.Add("trace_num_prefix_groups", spec.num_prefix_groups);
   }
+  AddIfSet(json, "execution_model", spec.execution_model);
+  AddIfSet(json, "agentic_lanes", spec.agentic_lanes);
+  AddIfSet(json, "weka_nested_timestamp_basis", spec.weka_nested_timestamp_basis);
 }
 
 void AddTopology(Json& json, const scenario::Scenario& scenario) {

@@ -34,7 +34,7 @@ void WriteRows(JsonWriter& out, const ReportParts& parts) {
   out.BeginArray();
   for (std::size_t i = 0; i < parts.outcome.records.size(); ++i) {
     if (parts.outcome.records[i].terminal) {
-      WriteRow(out, parts.outcome, i, parts.session_names);
+      WriteRow(out, parts.outcome, i, parts.session_names, parts.agentic);
     }
   }
   out.EndArray();

@@ -14,6 +14,7 @@
 #include "report/summary.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
+#include "workload/agentic_source.h"
 
 namespace dynosim::report {
 
@@ -23,6 +24,7 @@ struct ReportParts {
   const sim::Outcome& outcome;
   const scenario::Scenario& scenario;
   const SessionNames& session_names;
+  const workload::AgenticSource* agentic = nullptr;  // of a run that replayed a graph
 };
 
 // Writes the report as one object and a line feed, in the style of the writer.

@@ -13,10 +13,14 @@
 
 #include "base/atomic_file.h"
 #include "base/result.h"
+#include "report/agentic.h"
 #include "report/fields.h"
 #include "report/json_writer.h"
 #include "report/latency.h"
+#include "report/status_name.h"
 #include "sim/outcome.h"
+#include "workload/agentic_graph.h"
+#include "workload/agentic_source.h"
 #include "workload/request.h"
 
 namespace dynosim::report {
@@ -26,7 +30,9 @@ struct RowView {
   const sim::RequestRecord& record;
   const sim::RequestDetail& detail;
   const SessionNames& session_names;
+  const workload::AgenticSource* agentic = nullptr;  // of a run that replayed a graph
 
+  const workload::AgenticNode& node() const { return agentic->graph().nodes[record.id]; }
   bool has_tokens() const { return record.output_tokens > 0; }
 };
 
@@ -38,20 +44,6 @@ std::string_view PoolName(sim::Pool pool) {
       return "prefill";
     case sim::Pool::kDecode:
       return "decode";
-  }
-  return "";
-}
-
-std::string_view StatusName(workload::TerminalStatus status) {
-  switch (status) {
-    case workload::TerminalStatus::kCompleted:
-      return "completed";
-    case workload::TerminalStatus::kRejected:
-      return "rejected";
-    case workload::TerminalStatus::kCanceled:
-      return "canceled";
-    case workload::TerminalStatus::kFailed:
-      return "failed";
   }
   return "";
 }
@@ -158,12 +150,25 @@ void WriteTokenTime(JsonWriter& out, const RowView& row, double at_ms) {
   out.NumberOrNull(row.has_tokens() ? std::optional(at_ms) : std::nullopt);
 }
 
+bool IsAgentic(const RowView& row) { return row.agentic != nullptr; }
+
 constexpr FieldTable kRowFields({
-    Field<RowView>{"session_id", WriteSession},
+    Field<RowView>{"request_id", [](JsonWriter& o, const RowView& r) { o.String(r.node().id); },
+                   IsAgentic},
+    {"play_id",
+     [](JsonWriter& o, const RowView& r) { o.String(r.agentic->graph().plays[r.node().play].id); },
+     IsAgentic},
+    {"session_id", WriteSession},
     {"turn_index", WriteTurn},
+    {"agentic",
+     [](JsonWriter& o, const RowView& r) { WriteAgenticRow(o, *r.agentic, r.record.id); },
+     IsAgentic},
     {"uuid", [](JsonWriter& o, const RowView& r) { o.String(RequestUuid(r.record.id)); }},
     {"arrival_time_ms", [](JsonWriter& o, const RowView& r) { o.Number(r.record.arrival_ms); }},
-    {"dispatched_at_ms", [](JsonWriter& o, const RowView&) { o.Null(); }},
+    {"dispatched_at_ms",
+     [](JsonWriter& o, const RowView& r) {
+       o.NumberOrNull(IsAgentic(r) ? std::optional(r.record.dispatched_ms) : std::nullopt);
+     }},
     {"first_admit_ms",
      [](JsonWriter& o, const RowView& r) { o.NumberOrNull(r.record.first_admit_ms); }},
     {"terminal_time_ms", [](JsonWriter& o, const RowView& r) { o.Number(r.record.terminal_ms); }},
@@ -241,20 +246,22 @@ std::string RequestUuid(std::uint32_t id) {
 }
 
 void WriteRow(JsonWriter& out, const sim::Outcome& outcome, std::size_t index,
-              const SessionNames& session_names) {
+              const SessionNames& session_names, const workload::AgenticSource* agentic) {
   static const sim::RequestDetail kNoDetail;
   kRowFields.Write(out, {.record = outcome.records[index],
                          .detail = outcome.details.empty() ? kNoDetail : outcome.details[index],
-                         .session_names = session_names});
+                         .session_names = session_names,
+                         .agentic = agentic});
 }
 
 Result<void> WriteRequestsJsonl(const std::string& path, const sim::Outcome& outcome,
-                                const SessionNames& session_names) {
+                                const SessionNames& session_names,
+                                const workload::AgenticSource* agentic) {
   DYNO_TRY(AtomicFile file, AtomicFile::Create(path));
   JsonWriter out({}, [&file](std::string_view text) { file.Append(text); });
   for (std::size_t i = 0; i < outcome.records.size(); ++i) {
     if (outcome.records[i].terminal) {
-      WriteRow(out, outcome, i, session_names);
+      WriteRow(out, outcome, i, session_names, agentic);
       out.EndLine();
     }
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "report/agentic.h"
 #include "report/latency.h"
 #include "report/quantiles.h"
 #include "scenario/scenario.h"
@@ -174,6 +175,17 @@ void AddTotals(Json& json, const Summary& summary) {
   json.Add("readmission_reused_tokens", summary.readmission_reused_tokens);
 }
 
+void AddAgentic(Json& json, const AgenticSummary& agentic) {
+  json.Add("total_trajectories", agentic.total_trajectories);
+  json.Add("completed_trajectories", agentic.completed_trajectories);
+  json.Add("incomplete_trajectories", agentic.total_trajectories - agentic.completed_trajectories);
+  AddDistribution(json, "trajectory_e2e_latency_ms", agentic.trajectory_e2e_latency_ms);
+  json.Add("p50_trajectory_e2e_latency_ms", agentic.trajectory_e2e_latency_ms.median);
+  for (const Json::Member& member : agentic.details.object()) {
+    json.Add(member.first, member.second);
+  }
+}
+
 }  // namespace
 
 Summary Summarize(const sim::Outcome& outcome, const scenario::Scenario& scenario,
@@ -218,6 +230,9 @@ Json SummaryJson(const Summary& summary) {
   AddDistribution(json, "ttst_ms", summary.ttst_ms);
   AddDistribution(json, "tpot_ms", summary.tpot_ms);
   AddDistribution(json, "itl_ms", summary.gaps.gap_ms);
+  if (summary.agentic) {
+    AddAgentic(json, *summary.agentic);
+  }
   AddDistribution(json, "e2e_latency_ms", summary.e2e_latency_ms);
   AddDistribution(json, "output_token_throughput_per_user", summary.gaps.tokens_per_second);
   json.Add("itl_percentile_method", summary.gaps.exact ? "exact" : "sketch");

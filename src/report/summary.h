@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/json.h"
+#include "report/agentic.h"
 #include "report/quantiles.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
@@ -55,6 +56,7 @@ struct Summary {
   Distribution tpot_ms;
   Distribution e2e_latency_ms;
   GapStatistics gaps;
+  std::optional<AgenticSummary> agentic{};  // only for agentic graphs
   std::string first_rejection_reason;  // for the table; not a key of the report
 };
 

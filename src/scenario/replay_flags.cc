@@ -27,7 +27,6 @@ namespace {
 
 constexpr std::string_view kKvRouter = "the KV router";
 constexpr std::string_view kPlanner = "the planner";
-constexpr std::string_view kAgentic = "agentic traces";
 constexpr std::string_view kPerformanceModel = "the performance model";
 
 constexpr std::array kUnavailable = {
@@ -39,9 +38,6 @@ constexpr std::array kUnavailable = {
     UnavailableFlag{"--kv-event-lag-ms", kKvRouter},
     UnavailableFlag{"--planner-config", kPlanner},
     UnavailableFlag{"--benchmark-granularity", kPlanner},
-    UnavailableFlag{"--agentic-lanes", kAgentic},
-    UnavailableFlag{"--execution-model", kAgentic},
-    UnavailableFlag{"--weka-nested-timestamp-basis", kAgentic},
     UnavailableFlag{"--aic-backend", kPerformanceModel},
     UnavailableFlag{"--aic-system", kPerformanceModel},
     UnavailableFlag{"--aic-backend-version", kPerformanceModel},
@@ -214,7 +210,10 @@ Result<void> CheckTraceOnly(const ReplayFlags& f, bool synthetic) {
       {"--trace-format", f.trace_format.has_value()},
       {"--trace-block-size", f.trace_block_size.has_value()},
       {"--trace-shared-prefix-ratio", f.trace_shared_prefix_ratio.has_value()},
-      {"--trace-num-prefix-groups", f.trace_num_prefix_groups.has_value()}};
+      {"--trace-num-prefix-groups", f.trace_num_prefix_groups.has_value()},
+      {"--execution-model", f.execution_model.has_value()},
+      {"--agentic-lanes", f.agentic_lanes.has_value()},
+      {"--weka-nested-timestamp-basis", f.weka_nested_timestamp_basis.has_value()}};
   for (const auto& [name, given] : flags) {
     if (synthetic && given) {
       return UsageError(std::string(name), "only applies to the replay of a trace file");
@@ -302,6 +301,10 @@ Result<void> ReadWorkload(const ReplayFlags& f, bool synthetic, workload::Synthe
   read.Number("--trace-shared-prefix-ratio", f.trace_shared_prefix_ratio, Bound::kNone,
               trace.shared_prefix_ratio);
   read.Count("--trace-num-prefix-groups", f.trace_num_prefix_groups, trace.num_prefix_groups);
+  trace.execution_model = f.execution_model;
+  read.Integer<std::int64_t>("--agentic-lanes", f.agentic_lanes, 1,
+                             std::numeric_limits<std::int64_t>::max(), trace.agentic_lanes);
+  trace.weka_nested_timestamp_basis = f.weka_nested_timestamp_basis;
   read.Integer<std::int64_t>("--replay-concurrency", f.replay_concurrency, 1,
                              std::numeric_limits<std::int64_t>::max(), w.replay_concurrency);
   read.Number("--arrival-speedup-ratio", f.arrival_speedup_ratio, Bound::kNone,

@@ -21,6 +21,7 @@ struct ReplayFlags {
 
   std::vector<std::string> trace_files;
   Text trace_format, trace_block_size, trace_shared_prefix_ratio, trace_num_prefix_groups;
+  Text execution_model, agentic_lanes, weka_nested_timestamp_basis;
   Text input_tokens, output_tokens, request_count;
   Text request_rate, arrival_interval_ms, arrival_seed;
   Text turns_per_session, shared_prefix_ratio, num_prefix_groups, inter_turn_delay_ms;

@@ -34,8 +34,8 @@ double SecondTokenMs(const engine::TokenTrack& track, const engine::PassLog& log
 
 }  // namespace
 
-Recorder::Recorder(std::uint32_t requests, bool details)
-    : index_(requests, workload::kNone), details_(details) {
+Recorder::Recorder(std::uint32_t requests, bool details, bool by_id)
+    : index_(requests, workload::kNone), details_(details), by_id_(by_id) {
   outcome_.records.reserve(requests);
 }
 
@@ -50,6 +50,7 @@ void Recorder::OnArrival(const workload::Request& request) {
                               .session = request.session,
                               .turn = request.turn,
                               .arrival_ms = request.arrival_ms,
+                              .dispatched_ms = request.arrival_ms,
                               .prompt_tokens = request.prompt_tokens,
                               .requested_output_tokens = request.output_tokens});
   if (details_) {
@@ -178,8 +179,8 @@ Outcome Recorder::Take() {
 }
 
 void Recorder::OrderRecords() {
-  const auto before = [](const RequestRecord& a, const RequestRecord& b) {
-    return a.arrival_ms != b.arrival_ms ? a.arrival_ms < b.arrival_ms : a.id < b.id;
+  const auto before = [by_id = by_id_](const RequestRecord& a, const RequestRecord& b) {
+    return !by_id && a.arrival_ms != b.arrival_ms ? a.arrival_ms < b.arrival_ms : a.id < b.id;
   };
   if (std::ranges::is_sorted(outcome_.records, before)) {
     return;

@@ -15,8 +15,9 @@ namespace dynosim::sim {
 
 class Recorder {
  public:
-  // `requests`: how many may come; `details`: keep what only per-request reports need.
-  Recorder(std::uint32_t requests, bool details);
+  // `requests`: how many may come; `details`: keep what only per-request reports need; `by_id`:
+  // records are ordered by request id, not by arrival.
+  Recorder(std::uint32_t requests, bool details, bool by_id = false);
 
   // Workers are known by their place in the run's list.
   void AddWorker();
@@ -58,6 +59,7 @@ class Recorder {
   std::vector<GapLedger> ledgers_;        // by place
   std::vector<std::uint64_t> settle_at_;  // log length at which settling is tried next, by place
   bool details_;
+  bool by_id_;
   std::uint64_t terminal_ = 0;
 };
 

@@ -35,7 +35,8 @@ RunLoop::RunLoop(const scenario::Scenario& scenario, workload::RequestSource& so
                  const RunHooks& hooks)
     : scenario_(scenario),
       source_(source),
-      recorder_(source.RequestCount(), scenario.capture_per_request),
+      recorder_(source.RequestCount(), scenario.capture_per_request,
+                source.Agentic() != nullptr),
       hooks_(hooks) {
   if (scenario.telemetry.enabled()) {
     telemetry_.emplace(scenario.telemetry.sample_interval_ms);

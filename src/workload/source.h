@@ -14,6 +14,8 @@
 
 namespace dynosim::workload {
 
+class AgenticSource;
+
 class RequestSource {
  public:
   RequestSource() = default;
@@ -57,6 +59,10 @@ class RequestSource {
   // Token ids of the prompt, and of output token `ordinal` (for KV event hashes and live workers).
   virtual void PromptTokens(std::uint32_t id, std::vector<std::uint32_t>& out) const = 0;
   virtual std::uint32_t OutputToken(std::uint32_t id, std::uint64_t ordinal) const = 0;
+
+  // The source itself when it replays an agentic graph, else nullptr. Reports have more to tell
+  // then, and are ordered by request id.
+  virtual const AgenticSource* Agentic() const { return nullptr; }
 };
 
 }  // namespace dynosim::workload

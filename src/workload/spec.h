@@ -35,6 +35,10 @@ struct TraceSpec {
   std::optional<std::int64_t> block_size = std::nullopt;  // default depends on the format (512)
   double shared_prefix_ratio = 0.0;                       // applied_compute_agentic only
   std::int64_t num_prefix_groups = 0;
+  // Agentic graphs only.
+  std::optional<std::string> execution_model = std::nullopt;  // what the requests run on
+  std::optional<std::int64_t> agentic_lanes = std::nullopt;
+  std::optional<std::string> weka_nested_timestamp_basis = std::nullopt;  // weka only
 };
 
 struct WorkloadSpec {

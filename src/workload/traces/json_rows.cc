@@ -2,6 +2,7 @@
 #include "workload/traces/json_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -26,14 +27,43 @@ namespace dynosim::workload {
 
 namespace ondemand = simdjson::ondemand;
 
+namespace {
+
+// Levels of values that readers enter.
+constexpr std::size_t kMaxLevels = 8;
+
+// An object or list that is being read.
+struct Level {
+  bool list = false;
+  bool first = true;
+  ondemand::object_iterator member, member_end;
+  ondemand::array_iterator element, element_end;
+  std::uint64_t index = 0;  // of the current element
+  std::string key;          // of the current member, kept while one of its values is entered
+};
+
+}  // namespace
+
 struct JsonRows::Parser {
   ondemand::parser parser;
   ondemand::document document;
-  ondemand::object object;
-  ondemand::object_iterator at;
-  ondemand::object_iterator end;
   ondemand::value value;
-  bool first = true;
+  std::array<Level, kMaxLevels> levels;
+  std::size_t depth = 0;  // levels in use
+
+  Level& Top() { return levels[depth - 1]; }
+  Level& Push(bool list) {
+    Level& level = levels[depth++];
+    level.list = list;
+    level.first = true;
+    level.index = 0;
+    return level;
+  }
+  bool BeginMembers(ondemand::object& object) {
+    Level& level = Push(false);
+    return object.begin().get(level.member) == simdjson::SUCCESS &&
+           object.end().get(level.member_end) == simdjson::SUCCESS;
+  }
 };
 
 namespace {
@@ -42,6 +72,7 @@ static_assert(TextFile::kPadding >= simdjson::SIMDJSON_PADDING);
 
 // A line of this size holds about ten million block ids.
 constexpr std::size_t kMaxLine = std::size_t{128} << 20;
+constexpr std::size_t kMaxObject = std::size_t{2} << 30;
 constexpr int kMaxDepth = 512;
 constexpr std::string_view kBlank = " \t\r\v\f";
 
@@ -111,11 +142,7 @@ bool IsString(std::string_view text) {
 
 bool CheckValue(ondemand::value value, int depth);
 
-bool CheckArray(ondemand::value& value, int depth) {
-  ondemand::array array;
-  if (value.get_array().get(array) != simdjson::SUCCESS) {
-    return false;
-  }
+bool CheckElements(ondemand::array& array, int depth) {
   for (auto element : array) {
     ondemand::value inner;
     if (element.get(inner) != simdjson::SUCCESS || !CheckValue(inner, depth + 1)) {
@@ -123,6 +150,11 @@ bool CheckArray(ondemand::value& value, int depth) {
     }
   }
   return true;
+}
+
+bool CheckArray(ondemand::value& value, int depth) {
+  ondemand::array array;
+  return value.get_array().get(array) == simdjson::SUCCESS && CheckElements(array, depth);
 }
 
 bool CheckObject(ondemand::value& value, int depth) {
@@ -140,6 +172,12 @@ bool CheckObject(ondemand::value& value, int depth) {
   return true;
 }
 
+bool IsScalar(std::string_view token) {
+  return token.starts_with('"')
+             ? IsString(token)
+             : token == "true" || token == "false" || token == "null" || IsNumber(token);
+}
+
 bool CheckValue(ondemand::value value, int depth) {
   if (depth > kMaxDepth) {
     return false;
@@ -150,90 +188,250 @@ bool CheckValue(ondemand::value value, int depth) {
       return CheckArray(value, depth);
     case '{':
       return CheckObject(value, depth);
-    case '"':
-      return IsString(token);
     default:
-      return token == "true" || token == "false" || token == "null" || IsNumber(token);
+      return IsScalar(token);
   }
+}
+
+// Bytes of the object that the text begins with: up to its closing bracket, or all of the text.
+std::size_t ObjectBytes(std::string_view text) {
+  std::size_t depth = 0;
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (quoted) {
+      at += c == '\\' ? 1 : 0;
+      quoted = c != '"';
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '{') {
+      ++depth;
+    } else if (c == '}' && --depth == 0) {
+      return at + 1;
+    } else if (depth == 0) {
+      return text.size();  // no object
+    }
+  }
+  return text.size();
 }
 
 }  // namespace
 
-JsonRows::JsonRows(std::string path, std::string_view text)
-    : path_(std::move(path)), rest_(text), parser_(std::make_unique<Parser>()) {}
+JsonRows::JsonRows(std::string path, std::string_view text, Framing framing)
+    : path_(std::move(path)),
+      rest_(text),
+      framing_(framing),
+      line_(framing == Framing::kLines ? 0 : 1),
+      parser_(std::make_unique<Parser>()) {}
 
 JsonRows::~JsonRows() = default;
 
 bool JsonRows::Fail(std::string message) {
   if (!error_) {
+    const std::string where = Where();
     error_ = Error{.kind = ErrorKind::kFailed,
                    .where = fmt::format("{}:{}", path_, line_),
-                   .message = std::move(message)};
+                   .message = where.empty() ? std::move(message) : where + ": " + message};
   }
   return false;
 }
 
 bool JsonRows::FailMember(std::string_view message) {
-  return Fail(fmt::format("{} {}", key_, message));
+  if (error_) {
+    return false;
+  }
+  const Level& level = parser_->Top();
+  std::string where = Where();
+  where += level.list ? fmt::format("[{}]", level.index)
+                      : fmt::format("{}{}", where.empty() ? "" : ".", key_);
+  error_ = Error{.kind = ErrorKind::kFailed,
+                 .where = fmt::format("{}:{}", path_, line_),
+                 .message = fmt::format("{} {}", where, message)};
+  return false;
+}
+
+// Path of the value that is being read, empty for the row itself.
+std::string JsonRows::Where() const {
+  std::string where;
+  for (std::size_t depth = 0; depth + 1 < parser_->depth; ++depth) {
+    const Level& level = parser_->levels[depth];
+    where += level.list ? fmt::format("[{}]", level.index)
+                        : fmt::format("{}{}", where.empty() ? "" : ".", level.key);
+  }
+  return where;
 }
 
 bool JsonRows::NextRow() {
-  while (!error_ && !rest_.empty()) {
+  while (!error_ && (framing_ == Framing::kLines ? TakeLine(row_) : TakeObject(row_))) {
+    parser_->depth = 0;
+    if (skips_other_values_ && row_[0] != '{') {
+      if (BeginDocument(row_) && IsOtherValue()) {
+        continue;
+      }
+      return Fail("the line is not valid JSON");
+    }
+    return BeginObject(row_);
+  }
+  return false;
+}
+
+bool JsonRows::BeginAgain() {
+  parser_->depth = 0;
+  return BeginObject(row_);
+}
+
+bool JsonRows::TakeLine(std::string_view& row) {
+  while (!rest_.empty()) {
     const std::size_t end = rest_.find('\n');
-    std::string_view line = rest_.substr(0, end);
-    rest_.remove_prefix(std::min(rest_.size(), line.size() + 1));
+    row = rest_.substr(0, end);
+    rest_.remove_prefix(std::min(rest_.size(), row.size() + 1));
     ++line_;
-    if (const std::size_t first = line.find_first_not_of(kBlank); first != line.npos) {
-      line.remove_prefix(first);
-      return BeginObject(line);
+    if (const std::size_t first = row.find_first_not_of(kBlank); first != row.npos) {
+      row.remove_prefix(first);
+      if (row.size() > kMaxLine) {
+        return Fail(fmt::format("the line is longer than {} bytes", kMaxLine));
+      }
+      return true;
     }
   }
   return false;
 }
 
-bool JsonRows::BeginObject(std::string_view line) {
-  if (line.size() > kMaxLine) {
-    return Fail(fmt::format("the line is longer than {} bytes", kMaxLine));
+bool JsonRows::TakeObject(std::string_view& row) {
+  const std::size_t first = std::min(rest_.find_first_not_of(" \t\r\n"), rest_.size());
+  line_ += static_cast<std::uint32_t>(std::count(rest_.begin(), rest_.begin() + first, '\n'));
+  rest_.remove_prefix(first);
+  if (rest_.empty()) {
+    return false;
   }
+  line_ += lines_in_row_;
+  row = rest_.substr(0, ObjectBytes(rest_));
+  if (row.size() > kMaxObject) {
+    return Fail(fmt::format("the object is longer than {} bytes", kMaxObject));
+  }
+  lines_in_row_ = static_cast<std::uint32_t>(std::count(row.begin(), row.end(), '\n'));
+  rest_.remove_prefix(row.size());
+  return true;
+}
+
+// Starts the parser on the text of one row.
+bool JsonRows::BeginDocument(std::string_view line) {
   ondemand::parser& parser = parser_->parser;
   if (parser.capacity() < line.size() && parser.allocate(std::bit_ceil(std::max<std::size_t>(
                                              line.size(), 1 << 14))) != simdjson::SUCCESS) {
     return Fail("the line needs more memory than there is");
   }
-  auto error = parser.iterate(line.data(), line.size(), line.size() + simdjson::SIMDJSON_PADDING)
-                   .get(parser_->document);
+  const auto error =
+      parser.iterate(line.data(), line.size(), line.size() + simdjson::SIMDJSON_PADDING)
+          .get(parser_->document);
   if (error == simdjson::UTF8_ERROR) {
     return Fail("the line is not valid UTF-8");
+  }
+  return error == simdjson::SUCCESS;
+}
+
+bool JsonRows::BeginObject(std::string_view line) {
+  const bool begun = BeginDocument(line);
+  if (error_) {
+    return false;
   }
   if (line[0] != '{') {
     return Fail(line[0] == '[' ? "the line is a JSON array; one JSON object per line is needed"
                                : "the line is not a JSON object");
   }
-  if (error == simdjson::SUCCESS) {
-    error = parser_->document.get_object().get(parser_->object);
-  }
-  if (error == simdjson::SUCCESS) {
-    error = parser_->object.begin().get(parser_->at);
-  }
-  if (error == simdjson::SUCCESS) {
-    error = parser_->object.end().get(parser_->end);
-  }
-  if (error != simdjson::SUCCESS) {
+  ondemand::object object;
+  if (!begun || parser_->document.get_object().get(object) != simdjson::SUCCESS ||
+      !parser_->BeginMembers(object)) {
+    parser_->depth = 0;
     return Fail("the line is not valid JSON");
   }
-  parser_->first = true;
   return true;
+}
+
+// True when the row is one valid list, string, number or literal.
+bool JsonRows::IsOtherValue() {
+  ondemand::document& document = parser_->document;
+  ondemand::json_type type{};
+  if (document.type().get(type) != simdjson::SUCCESS) {
+    return false;
+  }
+  if (type == ondemand::json_type::array) {
+    ondemand::array list;
+    if (document.get_array().get(list) != simdjson::SUCCESS || !CheckElements(list, 0)) {
+      return false;
+    }
+  } else {
+    std::string_view token;
+    if (document.raw_json_token().get(token) != simdjson::SUCCESS) {
+      return false;
+    }
+    return IsScalar(token.substr(0, token.find_last_not_of(kBlank) + 1));
+  }
+  return document.current_location().error() == simdjson::OUT_OF_BOUNDS;
 }
 
 bool JsonRows::NextMember() {
   if (error_) {
     return false;
   }
-  if (!parser_->first) {
-    ++parser_->at;
+  Level& level = parser_->Top();
+  if (!level.first) {
+    ++level.member;
   }
-  parser_->first = false;
-  return parser_->at == parser_->end ? EndObject() : ReadKey();
+  level.first = false;
+  if (level.member != level.member_end) {
+    return ReadKey();
+  }
+  if (parser_->depth == 1) {
+    return EndObject();
+  }
+  --parser_->depth;
+  return false;
+}
+
+bool JsonRows::NextElement() {
+  if (error_) {
+    return false;
+  }
+  Level& level = parser_->Top();
+  if (!level.first) {
+    ++level.element;
+    ++level.index;
+  }
+  level.first = false;
+  if (level.element == level.element_end) {
+    --parser_->depth;
+    return false;
+  }
+  if ((*level.element).get(parser_->value) != simdjson::SUCCESS) {
+    return Fail("the line is not valid JSON");
+  }
+  return true;
+}
+
+bool JsonRows::EnterObject(bool& entered) {
+  entered = false;
+  ondemand::object object;
+  if (parser_->value.get_object().get(object) != simdjson::SUCCESS) {
+    return Token(parser_->value) == "null" || FailMember("must be an object");
+  }
+  parser_->Top().key = key_;
+  entered = true;
+  return parser_->BeginMembers(object) || Fail("the line is not valid JSON");
+}
+
+bool JsonRows::EnterList(bool& entered) {
+  entered = false;
+  ondemand::array list;
+  if (parser_->value.get_array().get(list) != simdjson::SUCCESS) {
+    return Token(parser_->value) == "null" || FailMember("must be a list");
+  }
+  parser_->Top().key = key_;
+  Level& level = parser_->Push(true);
+  entered = true;
+  return (list.begin().get(level.element) == simdjson::SUCCESS &&
+          list.end().get(level.element_end) == simdjson::SUCCESS) ||
+         Fail("the line is not valid JSON");
 }
 
 bool JsonRows::EndObject() {
@@ -246,7 +444,7 @@ bool JsonRows::EndObject() {
 bool JsonRows::ReadKey() {
   ondemand::field field;
   ondemand::raw_json_string raw;
-  if ((*parser_->at).get(field) != simdjson::SUCCESS) {
+  if ((*parser_->Top().member).get(field) != simdjson::SUCCESS) {
     return Fail("the line is not valid JSON");
   }
   raw = field.key();

@@ -8,6 +8,9 @@
 //     rows.Skip(); }
 //     ... use the row, unless rows.Failed() ...
 //   }
+//
+// A member that is an object or a list is entered, read to its end in the same way, and left by the
+// NextMember or NextElement that returns false.
 #pragma once
 
 #include <cstddef>
@@ -24,24 +27,38 @@ namespace dynosim::workload {
 
 class JsonRows {
  public:
+  // kLines: one object per line. kObjects: objects one after the other, with any white space.
+  enum class Framing : std::uint8_t { kLines, kObjects };
+
   // `text` stays valid, and has TextFile::kPadding readable bytes behind it.
-  JsonRows(std::string path, std::string_view text);
+  JsonRows(std::string path, std::string_view text, Framing framing = Framing::kLines);
   JsonRows(const JsonRows&) = delete;
   JsonRows& operator=(const JsonRows&) = delete;
   ~JsonRows();
 
+  // Lines that hold another valid JSON value than an object are passed over, not refused.
+  void SkipOtherValues() { skips_other_values_ = true; }
+
   // Goes to the next line that is not blank; false at the end and after a problem.
   bool NextRow();
+  // Goes back to the beginning of the row that was read to its end.
+  bool Rewind() { return !error_ && BeginAgain(); }
   // Goes to the next member of the row; false at its end and after a problem. Every member is
   // either read once or skipped.
   bool NextMember();
+  // The same in a list.
+  bool NextElement();
+
+  // Enters the value of the current member or element. `entered` is false for null.
+  bool EnterObject(bool& entered);
+  bool EnterList(bool& entered);
 
   // The lines that were not read yet. A caller that knows a quicker way may read the next row from
   // here, and then takes its bytes, line break included.
   std::string_view Rest() const { return rest_; }
   void TakeRow(std::size_t bytes);
 
-  std::uint32_t Line() const { return line_; }  // physical, from 1
+  std::uint32_t Line() const { return line_; }  // physical, from 1; where the row begins
   std::string_view Key() const { return key_; }
 
   // Each returns false after a problem. `out` is emptied for null.
@@ -56,21 +73,32 @@ class JsonRows {
 
   bool Failed() const { return error_.has_value(); }
   const Error& Problem() const { return *error_; }
-  // Records a problem of the current row; returns false.
+  // Records a problem of the current row; returns false. Within a nested value the message is
+  // preceded by the path of that value.
   bool Fail(std::string message);
-  // The same for the value of the current member.
+  // The same for the value of the current member; the message follows its path.
   bool FailMember(std::string_view message);
 
  private:
   struct Parser;
 
+  bool TakeLine(std::string_view& row);
+  bool TakeObject(std::string_view& row);
   bool BeginObject(std::string_view line);
+  bool BeginAgain();
+  bool BeginDocument(std::string_view line);
+  bool IsOtherValue();
   bool EndObject();
   bool ReadKey();
+  std::string Where() const;
 
   std::string path_;
   std::string_view rest_;
-  std::uint32_t line_ = 0;
+  std::string_view row_;
+  Framing framing_;
+  bool skips_other_values_ = false;
+  std::uint32_t line_;
+  std::uint32_t lines_in_row_ = 0;  // line breaks inside the current object
   std::string_view key_;
   std::optional<Error> error_;
   std::unique_ptr<Parser> parser_;

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,19 +21,16 @@
 #include "base/text_file.h"
 #include "workload/block_names.h"
 #include "workload/limits.h"
-#include "workload/load.h"
 #include "workload/request.h"
 #include "workload/spec.h"
 #include "workload/trace_sessions.h"
-#include "workload/trace_source.h"
 #include "workload/trace_table.h"
+#include "workload/traces/contents.h"
 #include "workload/traces/json_rows.h"
 #include "workload/traces/mooncake_row.h"
 
 namespace dynosim::workload {
 namespace {
-
-constexpr std::int64_t kDefaultBlockSize = 512;
 
 // Turns lines into rows of a table, one after the other.
 class MooncakeReader {
@@ -209,47 +205,29 @@ bool MooncakeReader::Add(const MooncakeRow& row, JsonRows& rows) {
   return true;
 }
 
-Result<LoadedWorkload> Read(const WorkloadSpec& workload, const TraceSpec& spec,
-                            std::uint64_t engine_block_size, bool delta) {
-  const std::int64_t block_size = spec.block_size.value_or(kDefaultBlockSize);
-  if (block_size < 1) {
-    return UsageError("--trace-block-size",
-                      fmt::format("must be greater than 0, got {}", block_size));
-  }
-  DYNO_TRY_VOID(CheckConcurrency(workload));
-  DYNO_TRY_VOID(CheckSpeedup(workload));
+Result<TraceContents> Read(const TraceSpec& spec, bool delta) {
+  DYNO_TRY(const std::uint64_t block_size, TraceBlockSize(spec));
   const std::string& path = spec.files.front();
   DYNO_TRY(const TextFile file, TextFile::Read(path));
   JsonRows rows(path, file.Text());
-  MooncakeReader reader(static_cast<std::uint64_t>(block_size), delta, file.Text().size());
+  MooncakeReader reader(block_size, delta, file.Text().size());
   MooncakeRow row;
   while (ReadRow(rows, row) && reader.Add(row, rows)) {
   }
   if (rows.Failed()) {
     return std::unexpected(rows.Problem());
   }
-  TraceTable table = reader.TakeTable();
-  DYNO_TRY_VOID(FinishTrace(path, workload, table, reader.Oddities()));
-  LoadedWorkload loaded;
-  loaded.warnings = OddityWarnings(path, reader.Oddities());
-  const std::optional<std::uint64_t> cap =
-      workload.replay_concurrency
-          ? std::optional(static_cast<std::uint64_t>(*workload.replay_concurrency))
-          : std::nullopt;
-  loaded.source = std::make_unique<TraceSource>(std::move(table), engine_block_size, cap);
-  return loaded;
+  return TraceContents{.path = path, .table = reader.TakeTable(), .oddities = reader.Oddities()};
 }
 
 }  // namespace
 
-Result<LoadedWorkload> ReadMooncake(const WorkloadSpec& workload, const TraceSpec& spec,
-                                    std::uint64_t engine_block_size) {
-  return Read(workload, spec, engine_block_size, false);
+Result<TraceContents> ReadMooncake(const WorkloadSpec& /*workload*/, const TraceSpec& spec) {
+  return Read(spec, false);
 }
 
-Result<LoadedWorkload> ReadMooncakeDelta(const WorkloadSpec& workload, const TraceSpec& spec,
-                                         std::uint64_t engine_block_size) {
-  return Read(workload, spec, engine_block_size, true);
+Result<TraceContents> ReadMooncakeDelta(const WorkloadSpec& /*workload*/, const TraceSpec& spec) {
+  return Read(spec, true);
 }
 
 }  // namespace dynosim::workload

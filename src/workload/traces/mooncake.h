@@ -4,17 +4,13 @@
 // only its new input; the prompt is everything before it, generated tokens included.
 #pragma once
 
-#include <cstdint>
-
 #include "base/result.h"
-#include "workload/load.h"
 #include "workload/spec.h"
+#include "workload/traces/contents.h"
 
 namespace dynosim::workload {
 
-Result<LoadedWorkload> ReadMooncake(const WorkloadSpec& workload, const TraceSpec& spec,
-                                    std::uint64_t engine_block_size);
-Result<LoadedWorkload> ReadMooncakeDelta(const WorkloadSpec& workload, const TraceSpec& spec,
-                                         std::uint64_t engine_block_size);
+Result<TraceContents> ReadMooncake(const WorkloadSpec& workload, const TraceSpec& spec);
+Result<TraceContents> ReadMooncakeDelta(const WorkloadSpec& workload, const TraceSpec& spec);
 
 }  // namespace dynosim::workload
