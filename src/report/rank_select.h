@@ -28,6 +28,14 @@ inline std::uint64_t SampleWeight(double) { return 1; }
 inline double SampleValue(const sim::GapSample& sample) { return sample.gap_ms; }
 inline std::uint64_t SampleWeight(const sim::GapSample& sample) { return sample.weight; }
 
+// Samples of one value taken together.
+struct WeightedValue {
+  double value = 0.0;
+  std::uint64_t weight = 0;
+};
+inline double SampleValue(const WeightedValue& sample) { return sample.value; }
+inline std::uint64_t SampleWeight(const WeightedValue& sample) { return sample.weight; }
+
 // A wanted rank (0-based, ascending) and, afterwards, the value found there.
 struct RankQuery {
   std::uint64_t rank = 0;
@@ -133,13 +141,13 @@ class RankSelector {
     Extremes range;
     bool in_place = false;  // holds much of the weight: read again instead of copied
     std::span<RankQuery> queries;
-    std::vector<sim::GapSample> samples;  // neighbours of one value are one sample
+    std::vector<WeightedValue> samples;  // neighbours of one value are one sample
 
     void Copy(double value, std::uint64_t weight) {
-      if (!samples.empty() && samples.back().gap_ms == value) {
+      if (!samples.empty() && samples.back().value == value) {
         samples.back().weight += weight;
       } else {
-        samples.push_back({.gap_ms = value, .weight = weight});
+        samples.push_back({.value = value, .weight = weight});
       }
     }
   };
@@ -230,7 +238,7 @@ class RankSelector {
     if (slot.in_place) {
       Narrow(samples_, slot);
     } else if (slot.samples.size() > kSortLimit) {
-      Narrow(std::span<const sim::GapSample>(slot.samples), slot);
+      Narrow(std::span<const WeightedValue>(slot.samples), slot);
     } else {
       Walk(slot);
     }
@@ -245,13 +253,13 @@ class RankSelector {
   }
 
   static void Walk(Slot& slot) {
-    std::ranges::sort(slot.samples, {}, [](const sim::GapSample& s) { return SampleValue(s); });
+    std::ranges::sort(slot.samples, {}, &WeightedValue::value);
     std::uint64_t below = 0;
     auto query = slot.queries.begin();
-    for (const sim::GapSample& sample : slot.samples) {
+    for (const WeightedValue& sample : slot.samples) {
       below += sample.weight;
       for (; query != slot.queries.end() && query->rank < below; ++query) {
-        query->value = sample.gap_ms;
+        query->value = sample.value;
       }
     }
     DYNO_CHECK(query == slot.queries.end());
