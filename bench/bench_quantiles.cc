@@ -51,7 +51,7 @@ void DescribeManyGaps(benchmark::State& state) {
   std::vector<sim::GapSample> gaps(kSamples);
   for (sim::GapSample& gap : gaps) {
     gap.gap_ms = Gap(shape, fractions);
-    gap.weight = 1 + static_cast<std::uint64_t>(60.0 * fractions.Next());
+    gap.weight = 1 + static_cast<std::uint32_t>(60.0 * fractions.Next());
   }
   for (auto _ : state) {
     benchmark::DoNotOptimize(DescribeGaps(gaps, 5));

@@ -221,7 +221,7 @@ std::vector<GapSample> RandomGaps(std::size_t count, std::uint64_t seed,
   Bits bits(seed);
   std::vector<GapSample> out(count);
   for (GapSample& sample : out) {
-    sample = {.gap_ms = gap(bits.Next()), .weight = bits.Next() % 5};
+    sample = {.gap_ms = gap(bits.Next()), .weight = static_cast<std::uint32_t>(bits.Next() % 5)};
   }
   return out;
 }
@@ -272,7 +272,8 @@ RC_GTEST_PROP(QuantilesProperty, WeightedGapsEqualTheirExpansion, ()) {
   std::vector<GapSample> gaps;
   gaps.reserve(picks.size());
   for (const std::uint64_t pick : picks) {
-    gaps.push_back({.gap_ms = 0.3 + 0.1 * static_cast<double>(pick % 12), .weight = pick / 12});
+    gaps.push_back({.gap_ms = 0.3 + 0.1 * static_cast<double>(pick % 12),
+                    .weight = static_cast<std::uint32_t>(pick / 12)});
   }
   const Expanded expanded = Expand(gaps, zero_gaps);
   const GapStatistics got = DescribeGaps(gaps, zero_gaps);
