@@ -74,8 +74,8 @@ Result<void> WriteFiles(const scenario::Replay& replay, const sim::Outcome& outc
                                                              .session_names = names,
                                                              .agentic = source.Agentic()}));
   if (!replay.report_jsonl.empty()) {
-    DYNO_TRY_VOID(report::WriteRequestsJsonl(replay.report_jsonl, outcome, names,
-                                             source.Agentic()));
+    DYNO_TRY_VOID(
+        report::WriteRequestsJsonl(replay.report_jsonl, outcome, names, source.Agentic()));
   }
   if (!replay.scenario.telemetry.jsonl_path.empty()) {
     DYNO_TRY_VOID(report::WriteTelemetryJsonl(replay.scenario.telemetry.jsonl_path, outcome));

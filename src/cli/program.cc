@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "cli/cmd_replay.h"
+#include "cli/cmd_trace.h"
 #include "cli/replay_options.h"
 #include "config/decode.h"
 #include "scenario/replay_flags.h"
@@ -63,6 +64,8 @@ int Run(int argc, const char* const* argv) {
   scenario::ReplayFlags flags;
   AddReplayOptions(*replay, flags);
   replay->allow_extras();
+  TraceOptions trace;
+  AddTraceCommand(app, trace);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
@@ -75,8 +78,12 @@ int Run(int argc, const char* const* argv) {
   if (const std::vector<std::string> rest = replay->remaining(); !rest.empty()) {
     return ReportError(UnknownArgument(*replay, rest.front()));
   }
+  if (!trace.action.empty()) {
+    return RunTrace(trace);
+  }
   if (!replay->parsed()) {
-    return ReportError({.where = "", .message = "a command is needed: replay; see dynosim --help"});
+    return ReportError(
+        {.where = "", .message = "a command is needed: replay or trace; see dynosim --help"});
   }
   return RunReplay(flags);
 }

@@ -34,9 +34,10 @@ struct Group {
 
 constexpr std::array kTrace = {
     TextFlag("--trace-format", &ReplayFlags::trace_format, "NAME",
-             "mooncake (default) or mooncake-delta"),
+             "mooncake (default), mooncake-delta, agentic_mooncake, weka, applied_compute_agentic, "
+             "dynamo, azure, burstgpt, bailian or lengths"),
     TextFlag("--trace-block-size", &ReplayFlags::trace_block_size, "TOKENS",
-             "Tokens that one hash id stands for (default 512)"),
+             "Tokens that one hash id stands for (default 512, or as the trace says)"),
     TextFlag("--trace-shared-prefix-ratio", &ReplayFlags::trace_shared_prefix_ratio, "RATIO",
              "Share of a prompt that a prefix group has in common (applied_compute_agentic)"),
     TextFlag("--trace-num-prefix-groups", &ReplayFlags::trace_num_prefix_groups, "N",
@@ -121,7 +122,7 @@ constexpr std::array kGroups = {Group("Trace", kTrace), Group("Synthetic traffic
 }  // namespace
 
 void AddReplayOptions(CLI::App& command, ReplayFlags& flags) {
-  command.add_option("trace_files", flags.trace_files, "Trace file to replay")
+  command.add_option("trace_files", flags.trace_files, "Trace file to replay; several for dynamo")
       ->type_name("FILE")
       ->group("Trace");
   for (const Group& group : kGroups) {

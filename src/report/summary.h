@@ -57,7 +57,7 @@ struct Summary {
   Distribution e2e_latency_ms;
   GapStatistics gaps;
   std::optional<AgenticSummary> agentic{};  // only for agentic graphs
-  std::string first_rejection_reason;  // for the table; not a key of the report
+  std::string first_rejection_reason;       // for the table; not a key of the report
 };
 
 Summary Summarize(const sim::Outcome& outcome, const scenario::Scenario& scenario,

@@ -35,8 +35,7 @@ RunLoop::RunLoop(const scenario::Scenario& scenario, workload::RequestSource& so
                  const RunHooks& hooks)
     : scenario_(scenario),
       source_(source),
-      recorder_(source.RequestCount(), scenario.capture_per_request,
-                source.Agentic() != nullptr),
+      recorder_(source.RequestCount(), scenario.capture_per_request, source.Agentic() != nullptr),
       hooks_(hooks) {
   if (scenario.telemetry.enabled()) {
     telemetry_.emplace(scenario.telemetry.sample_interval_ms);

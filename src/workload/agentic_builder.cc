@@ -42,9 +42,9 @@ Result<void> CheckNames(const AgenticRequest& request) {
 
 Result<void> CheckTimes(const AgenticRequest& request) {
   if (!IsTime(request.not_before_ms)) {
-    return FailedError(request.where,
-                       fmt::format("not_before_ms must be finite and at least 0, got {}",
-                                   request.not_before_ms));
+    return FailedError(
+        request.where,
+        fmt::format("not_before_ms must be finite and at least 0, got {}", request.not_before_ms));
   }
   if (request.recorded_api_time_ms && !IsTime(*request.recorded_api_time_ms)) {
     return FailedError(request.where,
@@ -128,8 +128,9 @@ Result<void> CheckCycles(const std::string& path, const AgenticGraph& graph) {
   for (std::size_t i = 0; i < std::min(kShown, blocked.size()); ++i) {
     ids += fmt::format("{}'{}'", i == 0 ? "" : ", ", graph.nodes[blocked[i]].id);
   }
-  return FailedError(path, fmt::format("the dependencies of {} requests form a cycle: {}{}",
-                                       blocked.size(), ids, blocked.size() > kShown ? ", ..." : ""));
+  return FailedError(
+      path, fmt::format("the dependencies of {} requests form a cycle: {}{}", blocked.size(), ids,
+                        blocked.size() > kShown ? ", ..." : ""));
 }
 
 // Numbers texts from 0 in the order they are first seen.
@@ -209,10 +210,9 @@ Result<void> AgenticBuilder::Add(AgenticRequest request) {
 
 // Requests in byte order of their ids: their places are the nodes.
 void AgenticBuilder::Sort() {
-  std::sort(requests_.begin(), requests_.end(),
-            [](const AgenticRequest& a, const AgenticRequest& b) {
-              return a.request_id < b.request_id;
-            });
+  std::sort(
+      requests_.begin(), requests_.end(),
+      [](const AgenticRequest& a, const AgenticRequest& b) { return a.request_id < b.request_id; });
   for (std::uint32_t i = 0; i < requests_.size(); ++i) {
     *by_id_.Find(requests_[i].request_id) = i;
   }
@@ -277,8 +277,8 @@ Result<void> AgenticBuilder::AddNodes(const std::string& path, AgenticGraph& gra
     }
     AgenticPlay& play = graph.plays[node.play];
     if (play_ordinals_[node.play] != request.play_ordinal) {
-      return FailedError(path, fmt::format("play '{}' has different source_play_ordinal values",
-                                           request.play_id));
+      return FailedError(
+          path, fmt::format("play '{}' has different source_play_ordinal values", request.play_id));
     }
     play.nodes.push_back(static_cast<std::uint32_t>(graph.nodes.size()));
     graph.nodes.push_back(std::move(node));
@@ -292,8 +292,7 @@ Result<void> AgenticBuilder::AddEdges(AgenticGraph& graph) {
     node.edges_begin = graph.edges.size();
     for (const AgenticDependency& dependency : requests_[n].dependencies) {
       const auto fail = [&](std::string_view problem) -> Result<void> {
-        return FailedError(requests_[n].where,
-                           fmt::format("request '{}' {}", node.id, problem));
+        return FailedError(requests_[n].where, fmt::format("request '{}' {}", node.id, problem));
       };
       const std::uint32_t* const source = by_id_.Find(dependency.request_id);
       if (source == nullptr) {
@@ -317,9 +316,9 @@ Result<void> AgenticBuilder::AddEdges(AgenticGraph& graph) {
 }
 
 Result<void> AgenticBuilder::OrderPlays(const std::string& path, AgenticGraph& graph) const {
-  const auto given = static_cast<std::size_t>(
-      std::count_if(play_ordinals_.begin(), play_ordinals_.end(),
-                    [](const std::optional<std::uint64_t>& ordinal) { return ordinal.has_value(); }));
+  const auto given = static_cast<std::size_t>(std::count_if(
+      play_ordinals_.begin(), play_ordinals_.end(),
+      [](const std::optional<std::uint64_t>& ordinal) { return ordinal.has_value(); }));
   if (given != 0 && given != graph.plays.size()) {
     return FailedError(path, "source_play_ordinal must be given for every play, or for none");
   }

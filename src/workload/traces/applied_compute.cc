@@ -101,9 +101,9 @@ bool ReadSession(JsonRows& rows, Session& session) {
       return false;
     }
   }
-  const bool given[] = {session.turns.has_value(),    session.prompt.has_value(),
-                        session.responses.present,    session.tool_outputs.present,
-                        session.has_latencies,        session.final_response.has_value()};
+  const bool given[] = {session.turns.has_value(), session.prompt.has_value(),
+                        session.responses.present, session.tool_outputs.present,
+                        session.has_latencies,     session.final_response.has_value()};
   for (std::size_t i = 0; i < kFields.size() && !rows.Failed(); ++i) {
     if (!given[i]) {
       rows.Fail(fmt::format("{} is missing", kFields[i].name));
@@ -165,8 +165,8 @@ class Prompts {
 
   void BeginSession(std::uint32_t line, std::uint64_t prompt_tokens) {
     const std::uint64_t blocks = (prompt_tokens - 1) / block_size_ + 1;
-    shared_blocks_ = SaturatingCast<std::uint64_t>(
-        RoundHalfAway(static_cast<double>(blocks) * prefixes_.ratio));
+    shared_blocks_ =
+        SaturatingCast<std::uint64_t>(RoundHalfAway(static_cast<double>(blocks) * prefixes_.ratio));
     group_ = prefixes_.groups == 0 ? 0 : (line - 1) % prefixes_.groups;
     prompt_ = {};
   }
@@ -190,8 +190,8 @@ class Prompts {
   bool NextBlock(std::uint64_t block) {
     constexpr std::uint64_t kGroupIds = 0xA63E'0000'0000'0000;
     const bool shared = prefixes_.groups > 0 && block < shared_blocks_;
-    value_ = id_numbers_.Number(shared ? kGroupIds | (std::uint64_t{group_} << 32) | block
-                                       : next_id_++);
+    value_ =
+        id_numbers_.Number(shared ? kGroupIds | (std::uint64_t{group_} << 32) | block : next_id_++);
     return value_ != kNone;
   }
 
@@ -218,8 +218,8 @@ bool AddSession(JsonRows& rows, const Session& session, Prompts& prompts, TraceS
     const bool last = turn == *session.turns;
     row.output_tokens = last ? *session.final_response : session.responses.Values()[turn];
     if (row.input_tokens > kMaxTokens) {
-      return rows.Fail(fmt::format("the prompt of turn {} is longer than {} tokens", turn,
-                                   kMaxTokens));
+      return rows.Fail(
+          fmt::format("the prompt of turn {} is longer than {} tokens", turn, kMaxTokens));
     }
     if (!prompts.Grow(table.block_names, row.input_tokens)) {
       return rows.Fail("the prompts of the trace have more than 4294967294 blocks");
@@ -238,8 +238,9 @@ bool AddSession(JsonRows& rows, const Session& session, Prompts& prompts, TraceS
 
 Result<TraceContents> ReadAppliedCompute(const WorkloadSpec& workload, const TraceSpec& spec) {
   if (!workload.replay_concurrency) {
-    return UsageError("", "--trace-format applied_compute_agentic needs --replay-concurrency: its "
-                          "traces have no first-turn timestamps (replay_concurrency)");
+    return UsageError("",
+                      "--trace-format applied_compute_agentic needs --replay-concurrency: its "
+                      "traces have no first-turn timestamps (replay_concurrency)");
   }
   DYNO_TRY(const std::uint64_t block_size, TraceBlockSize(spec));
   DYNO_TRY(const Prefixes prefixes, CheckPrefixes(spec));

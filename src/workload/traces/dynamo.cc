@@ -2,29 +2,24 @@
 #include "workload/traces/dynamo.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/flat_map.h"
-#include "base/numeric.h"
 #include "base/result.h"
 #include "base/text_file.h"
-#include "workload/block_names.h"
 #include "workload/limits.h"
-#include "workload/request.h"
 #include "workload/spec.h"
-#include "workload/trace_sessions.h"
 #include "workload/trace_table.h"
 #include "workload/traces/contents.h"
 #include "workload/traces/dynamo_graph.h"
 #include "workload/traces/dynamo_records.h"
+#include "workload/traces/list_builder.h"
 
 namespace dynosim::workload {
 namespace {
@@ -40,7 +35,8 @@ Result<void> CheckRequests(const std::string& path, const DynamoRecords& records
   const bool agentic = records.requests.front().session.has_value();
   for (const DynamoRequest& request : records.requests) {
     if (!seen.TryInsert(request.id, 0U).second) {
-      return FailedError(request.where, fmt::format("request_id \"{}\" is given twice", request.id));
+      return FailedError(request.where,
+                         fmt::format("request_id \"{}\" is given twice", request.id));
     }
     if (request.session.has_value() != agentic) {
       return FailedError(request.where,
@@ -58,8 +54,9 @@ Result<std::uint64_t> CheckBlockSize(const TraceSpec& spec, const DynamoRecords&
   const std::uint64_t block_size = records.requests.front().block_size;
   for (const DynamoRequest& request : records.requests) {
     if (request.block_size == 0) {
-      return FailedError(request.where, "request.replay.trace_block_size must be greater than 0 "
-                                        "(embedded trace block size)");
+      return FailedError(request.where,
+                         "request.replay.trace_block_size must be greater than 0 "
+                         "(embedded trace block size)");
     }
     if (request.block_size != block_size) {
       return FailedError(request.where,
@@ -67,8 +64,8 @@ Result<std::uint64_t> CheckBlockSize(const TraceSpec& spec, const DynamoRecords&
                                      request.block_size, block_size));
     }
   }
-  if (spec.block_size && (*spec.block_size < 1 ||
-                          static_cast<std::uint64_t>(*spec.block_size) != block_size)) {
+  if (spec.block_size &&
+      (*spec.block_size < 1 || static_cast<std::uint64_t>(*spec.block_size) != block_size)) {
     return UsageError("--trace-block-size",
                       fmt::format("is {}, but the trace_block_size of the trace is {}",
                                   *spec.block_size, block_size));
@@ -78,43 +75,22 @@ Result<std::uint64_t> CheckBlockSize(const TraceSpec& spec, const DynamoRecords&
 
 // A list: each request is a session of its own, called after its place in order of time.
 Result<TraceTable> MakeTable(const DynamoRecords& records, std::uint64_t block_size) {
-  TraceTable table;
-  table.trace_block_size = block_size;
-  TraceSessions sessions;
-  IdNumbers id_numbers;
+  ListBuilder list(block_size);
   const std::uint64_t first_ms = records.requests.front().start_ms;
-  std::vector<std::uint32_t> numbers;
   for (std::uint32_t r = 0; r < records.requests.size(); ++r) {
     const DynamoRequest& request = records.requests[r];
-    const std::uint64_t capacity = SaturatingMultiply(request.hash_ids.size(), block_size);
-    if (request.input_tokens > capacity || request.input_tokens > kMaxTokens) {
-      return FailedError(
-          request.where,
-          fmt::format("input_length {} exceeds the capacity {} of its input_sequence_hashes "
-                      "(hash_ids) (line {} in order of time)",
-                      request.input_tokens, std::min(capacity, kMaxTokens), r + 1));
+    const std::optional<std::string> problem =
+        list.Add({.line = r + 1,
+                  .timestamp_ms = static_cast<double>(request.start_ms - first_ms),
+                  .input_tokens = request.input_tokens,
+                  .output_tokens = *request.output_tokens},
+                 request.hash_ids);
+    if (problem) {
+      return FailedError(request.where,
+                         fmt::format("{} (line {} in order of time)", *problem, r + 1));
     }
-    if (*request.output_tokens > kMaxTokens) {
-      return FailedError(request.where, fmt::format("output_tokens must be at most {}, got {}",
-                                                    kMaxTokens, *request.output_tokens));
-    }
-    numbers.clear();
-    const std::uint64_t blocks =
-        request.input_tokens / block_size + (request.input_tokens % block_size == 0 ? 0 : 1);
-    for (const std::uint64_t id : std::span(request.hash_ids).first(blocks)) {
-      numbers.push_back(id_numbers.Number(id));
-      if (numbers.back() == kNone) {
-        return FailedError(request.where, "the trace holds more than 4294967294 distinct hashes");
-      }
-    }
-    const TraceRow row{
-        .input_tokens = request.input_tokens,
-        .output_tokens = *request.output_tokens,
-        .node = table.block_names.AppendRuns({}, numbers, block_size, request.input_tokens).node};
-    sessions.Append(table, sessions.Find(table, std::nullopt, r + 1), row,
-                    static_cast<double>(request.start_ms - first_ms));
   }
-  return table;
+  return list.Take();
 }
 
 }  // namespace

@@ -84,8 +84,8 @@ Result<void> Lowering::IndexRequests() {
   for (std::uint32_t r = 0; r < records_.requests.size(); ++r) {
     const DynamoRequest& request = At(r);
     request_by_id_.TryInsert(request.id, r);
-    const auto [index, is_new] = session_by_name_.TryInsert(
-        *request.session, static_cast<std::uint32_t>(sessions_.size()));
+    const auto [index, is_new] =
+        session_by_name_.TryInsert(*request.session, static_cast<std::uint32_t>(sessions_.size()));
     if (is_new) {
       sessions_.push_back({.name = *request.session});
     }
@@ -153,8 +153,8 @@ void Lowering::AddSequences() {
     for (std::size_t i = 1; i < session.requests.size(); ++i) {
       const std::uint32_t before = session.requests[i - 1];
       const std::uint32_t request = session.requests[i];
-      AddEdge(request, {.source = before,
-                        .delay_ms = Difference(At(request).start_ms, At(before).end_ms)});
+      AddEdge(request,
+              {.source = before, .delay_ms = Difference(At(request).start_ms, At(before).end_ms)});
     }
   }
 }

@@ -261,7 +261,8 @@ bool CheckRecord(JsonRows& rows, const Record& record) {
   if (*record.schema != kSchemaName) {
     return rows.Fail(fmt::format("schema must be \"{}\", got \"{}\"", kSchemaName, *record.schema));
   }
-  if (record.has_context && !Require(rows, record.session.has_value(), "agent_context.session_id")) {
+  if (record.has_context &&
+      !Require(rows, record.session.has_value(), "agent_context.session_id")) {
     return false;
   }
   if (record.has_context && IsBlank(*record.session)) {
@@ -293,7 +294,8 @@ bool CheckRequest(JsonRows& rows, const Record& record) {
   if (IsBlank(*record.request_id)) {
     return rows.Fail("request.request_id is empty");
   }
-  if (record.total_time_ms && !(std::isfinite(*record.total_time_ms) && *record.total_time_ms >= 0)) {
+  if (record.total_time_ms &&
+      !(std::isfinite(*record.total_time_ms) && *record.total_time_ms >= 0)) {
     return rows.Fail(fmt::format("request.total_time_ms must be finite and at least 0, got {}",
                                  *record.total_time_ms));
   }
@@ -334,9 +336,10 @@ bool AddTool(JsonRows& rows, const std::string& where, Record& record, DynamoRec
     return false;
   }
   if (*record.mode != "blocking" && *record.mode != "background") {
-    return rows.Fail(fmt::format("execution_mode of tool \"{}\" ({}) must be blocking or "
-                                 "background, got \"{}\"",
-                                 *record.tool_id, *record.tool_class, *record.mode));
+    return rows.Fail(
+        fmt::format("execution_mode of tool \"{}\" ({}) must be blocking or "
+                    "background, got \"{}\"",
+                    *record.tool_id, *record.tool_class, *record.mode));
   }
   records.tools.push_back({.where = where,
                            .id = std::move(*record.tool_id),
@@ -359,9 +362,10 @@ bool ReadRow(JsonRows& rows, const std::string& path, DynamoRecords& records) {
   }
   const bool is_request = type == "request_end";
   if (!is_request && type != "tool_end" && type != "tool_error") {
-    return rows.Fail(fmt::format("event_type must be request_end, request_payload, tool_start, "
-                                 "tool_end or tool_error, got \"{}\"",
-                                 type));
+    return rows.Fail(
+        fmt::format("event_type must be request_end, request_payload, tool_start, "
+                    "tool_end or tool_error, got \"{}\"",
+                    type));
   }
   Record record;
   if (!rows.Rewind() || !ReadRecordMembers(rows, kind.wrapped, record) ||

@@ -193,26 +193,42 @@ bool CheckValue(ondemand::value value, int depth) {
   }
 }
 
+// Place of the quote that closes the string whose opening quote is at `at`.
+std::size_t StringEnd(std::string_view text, std::size_t at) {
+  for (++at; at < text.size() && text[at] != '"'; ++at) {
+    at += text[at] == '\\' ? 1 : 0;
+  }
+  return at;
+}
+
 // Bytes of the object that the text begins with: up to its closing bracket, or all of the text.
 std::size_t ObjectBytes(std::string_view text) {
   std::size_t depth = 0;
-  bool quoted = false;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (quoted) {
-      at += c == '\\' ? 1 : 0;
-      quoted = c != '"';
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '{') {
+    // Digits, commas and spaces come before the brackets in ASCII.
+    while (at < text.size() && static_cast<unsigned char>(text[at]) < '{' && text[at] != '"') {
+      ++at;
+    }
+    if (at == text.size()) {
+      break;
+    }
+    if (text[at] == '"') {
+      at = StringEnd(text, at);
+    } else if (text[at] == '{') {
       ++depth;
-    } else if (c == '}' && --depth == 0) {
+    } else if (text[at] == '}' && --depth == 0) {
       return at + 1;
-    } else if (depth == 0) {
-      return text.size();  // no object
     }
   }
   return text.size();
+}
+
+std::uint32_t CountLines(std::string_view text) {
+  std::uint32_t lines = 0;
+  for (std::size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at + 1)) {
+    ++lines;
+  }
+  return lines;
 }
 
 }  // namespace
@@ -299,17 +315,17 @@ bool JsonRows::TakeLine(std::string_view& row) {
 
 bool JsonRows::TakeObject(std::string_view& row) {
   const std::size_t first = std::min(rest_.find_first_not_of(" \t\r\n"), rest_.size());
-  line_ += static_cast<std::uint32_t>(std::count(rest_.begin(), rest_.begin() + first, '\n'));
+  line_ += CountLines(rest_.substr(0, first));
   rest_.remove_prefix(first);
   if (rest_.empty()) {
     return false;
   }
   line_ += lines_in_row_;
-  row = rest_.substr(0, ObjectBytes(rest_));
+  row = rest_[0] == '{' ? rest_.substr(0, ObjectBytes(rest_)) : rest_;
   if (row.size() > kMaxObject) {
     return Fail(fmt::format("the object is longer than {} bytes", kMaxObject));
   }
-  lines_in_row_ = static_cast<std::uint32_t>(std::count(row.begin(), row.end(), '\n'));
+  lines_in_row_ = CountLines(row);
   rest_.remove_prefix(row.size());
   return true;
 }

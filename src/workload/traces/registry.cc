@@ -22,8 +22,12 @@
 #include "workload/trace_table.h"
 #include "workload/traces/agentic_mooncake.h"
 #include "workload/traces/applied_compute.h"
+#include "workload/traces/azure.h"
+#include "workload/traces/bailian.h"
+#include "workload/traces/burstgpt.h"
 #include "workload/traces/contents.h"
 #include "workload/traces/dynamo.h"
+#include "workload/traces/lengths.h"
 #include "workload/traces/mooncake.h"
 #include "workload/traces/weka.h"
 
@@ -50,6 +54,10 @@ constexpr std::array kFormats = {
     TraceFormat{"weka", "", &ReadWeka, Agentic::kAlways},
     TraceFormat{"applied_compute_agentic", "", &ReadAppliedCompute},
     TraceFormat{"dynamo", "", &ReadDynamo, Agentic::kSometimes, true},
+    TraceFormat{"azure", "", &ReadAzure},
+    TraceFormat{"burstgpt", "", &ReadBurstGpt},
+    TraceFormat{"bailian", "", &ReadBailian},
+    TraceFormat{"lengths", "", &ReadLengths},
 };
 
 const TraceFormat* FindFormat(std::string_view name) {
@@ -157,8 +165,8 @@ Result<LoadedWorkload> Load(const WorkloadSpec& workload, const TraceSpec& spec,
                         "agentic traces are not supported with replay_concurrency");
     }
     NormalizeTimes(*contents.graph, workload.arrival_speedup_ratio);
-    loaded.source = std::make_unique<AgenticSource>(
-        *std::move(contents.graph), engine_block_size, Unsigned(spec.agentic_lanes));
+    loaded.source = std::make_unique<AgenticSource>(*std::move(contents.graph), engine_block_size,
+                                                    Unsigned(spec.agentic_lanes));
     return loaded;
   }
   if (spec.agentic_lanes) {

@@ -29,8 +29,8 @@ Result<std::uint64_t> CheckBlockSize(const TraceSpec& spec,
                                                    object.block_size, block_size));
     }
   }
-  if (spec.block_size && (*spec.block_size < 1 ||
-                          static_cast<std::uint64_t>(*spec.block_size) != block_size)) {
+  if (spec.block_size &&
+      (*spec.block_size < 1 || static_cast<std::uint64_t>(*spec.block_size) != block_size)) {
     return UsageError("--trace-block-size", fmt::format("is {}, but the block_size of the corpus "
                                                         "is {}",
                                                         *spec.block_size, block_size));

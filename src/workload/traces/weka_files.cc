@@ -28,8 +28,7 @@ std::optional<WekaFile> AsWekaFile(std::string path, std::string name) {
   if (!many_objects && !name.ends_with(".json")) {
     return std::nullopt;
   }
-  return WekaFile{
-      .path = std::move(path), .name = std::move(name), .many_objects = many_objects};
+  return WekaFile{.path = std::move(path), .name = std::move(name), .many_objects = many_objects};
 }
 
 Result<std::vector<WekaFile>> ScanFolder(const std::string& path) {

@@ -63,11 +63,16 @@ enum class Field : std::uint8_t {
   kOther,
 };
 constexpr std::array kFields = {
-    MemberName<Field>{"type", Field::kType},         MemberName<Field>{"t", Field::kTime},
-    MemberName<Field>{"model", Field::kModel},       MemberName<Field>{"in", Field::kInput},
-    MemberName<Field>{"out", Field::kOutput},        MemberName<Field>{"hash_ids", Field::kHashes},
-    MemberName<Field>{"api_time", Field::kApiTime},  MemberName<Field>{"agent_id", Field::kAgentId},
-    MemberName<Field>{"status", Field::kStatus},     MemberName<Field>{"duration_ms", Field::kDuration},
+    MemberName<Field>{"type", Field::kType},
+    MemberName<Field>{"t", Field::kTime},
+    MemberName<Field>{"model", Field::kModel},
+    MemberName<Field>{"in", Field::kInput},
+    MemberName<Field>{"out", Field::kOutput},
+    MemberName<Field>{"hash_ids", Field::kHashes},
+    MemberName<Field>{"api_time", Field::kApiTime},
+    MemberName<Field>{"agent_id", Field::kAgentId},
+    MemberName<Field>{"status", Field::kStatus},
+    MemberName<Field>{"duration_ms", Field::kDuration},
     MemberName<Field>{"requests", Field::kRequests},
 };
 
@@ -199,9 +204,8 @@ bool ObjectReader::ToRequest(const RawEntry& raw, WekaRequest& out) {
     return false;
   }
   if (*raw.type != "n" && *raw.type != "s") {
-    return rows_.FailMember(
-        fmt::format("must have the type n or s (or subagent, in the outer list), got \"{}\"",
-                    *raw.type));
+    return rows_.FailMember(fmt::format(
+        "must have the type n or s (or subagent, in the outer list), got \"{}\"", *raw.type));
   }
   if (!Require(rows_, raw.model.has_value(), "model") ||
       !Require(rows_, raw.input.has_value(), "in") ||
@@ -212,9 +216,10 @@ bool ObjectReader::ToRequest(const RawEntry& raw, WekaRequest& out) {
     return rows_.FailMember("must have t and api_time of at least 0 seconds");
   }
   if (*raw.input < 1 || *raw.input > kMaxLength || *raw.output > kMaxLength) {
-    return rows_.FailMember(fmt::format("must have in from 1 to {} and out from 0 to {}, got {} "
-                                        "and {}",
-                                        kMaxLength, kMaxLength, *raw.input, *raw.output));
+    return rows_.FailMember(
+        fmt::format("must have in from 1 to {} and out from 0 to {}, got {} "
+                    "and {}",
+                    kMaxLength, kMaxLength, *raw.input, *raw.output));
   }
   out = {.t = *raw.t,
          .api_time = raw.api_time,
@@ -237,14 +242,15 @@ bool ObjectReader::ToSubagent(RawEntry raw, WekaSubagent& out) {
   if (!IsTime(*raw.t)) {
     return rows_.FailMember("must have a t of at least 0 seconds");
   }
-  if (raw.duration_ms && (!IsTime(*raw.duration_ms) || std::floor(*raw.duration_ms) !=
-                                                           *raw.duration_ms)) {
+  if (raw.duration_ms &&
+      (!IsTime(*raw.duration_ms) || std::floor(*raw.duration_ms) != *raw.duration_ms)) {
     return rows_.FailMember("must have a duration_ms that is a whole number of at least 0");
   }
   if (*raw.status != "completed" && *raw.status != "async_launched") {
-    return rows_.FailMember(fmt::format("of the subagent {} has the status \"{}\"; it must be "
-                                        "completed or async_launched",
-                                        *raw.agent_id, *raw.status));
+    return rows_.FailMember(
+        fmt::format("of the subagent {} has the status \"{}\"; it must be "
+                    "completed or async_launched",
+                    *raw.agent_id, *raw.status));
   }
   out.agent_id = std::move(*raw.agent_id);
   out.blocking = *raw.status == "completed";
@@ -289,8 +295,8 @@ bool ObjectReader::CheckObject() {
     }
   }
   if (*scope_ != "local") {
-    return rows_.Fail(fmt::format("{}: hash_id_scope must be \"local\", got \"{}\"", object_.name,
-                                  *scope_));
+    return rows_.Fail(
+        fmt::format("{}: hash_id_scope must be \"local\", got \"{}\"", object_.name, *scope_));
   }
   if (IsBlank(*id_)) {
     return rows_.Fail(fmt::format("{}: id is empty", object_.name));
@@ -299,8 +305,8 @@ bool ObjectReader::CheckObject() {
     return rows_.Fail(fmt::format("{}: block_size must be greater than 0", object_.name));
   }
   for (const std::string& model : object_.models) {
-    if (!declared_.empty() && std::find(declared_.begin(), declared_.end(), model) ==
-                                  declared_.end()) {
+    if (!declared_.empty() &&
+        std::find(declared_.begin(), declared_.end(), model) == declared_.end()) {
       return rows_.Fail(fmt::format("{}: a request has the model \"{}\", which is not in models",
                                     object_.name, model));
     }

@@ -188,8 +188,7 @@ void Play::AddStreamEdges(const Stream& stream) {
   for (std::size_t i = 1; i < stream.nodes.size(); ++i) {
     const std::uint32_t before = stream.nodes[i - 1];
     const std::uint32_t node = stream.nodes[i];
-    AddEdge(node,
-            {.source = before, .delay_s = std::max(0.0, Time(node) - End(before))});
+    AddEdge(node, {.source = before, .delay_s = std::max(0.0, Time(node) - End(before))});
   }
   if (stream.fork_source != kNone) {
     AddForkEdge(stream.nodes.front(), stream.fork_source);
@@ -223,8 +222,9 @@ void Play::AddBarriers(const Scope& scope) {
   std::sort(targets.begin(), targets.end(), [this](std::uint32_t a, std::uint32_t b) {
     return std::pair(Time(a), a) < std::pair(Time(b), b);
   });
-  const auto key = [this](std::uint32_t n) { return std::tie(timing_[n].end, timing_[n].t,
-                                                             timing_[n].id); };
+  const auto key = [this](std::uint32_t n) {
+    return std::tie(timing_[n].end, timing_[n].t, timing_[n].id);
+  };
   // By stream: what began before the target, of which the last that has ended, and the rest.
   struct Cursor {
     std::size_t begun = 0;

@@ -81,19 +81,22 @@ bool Splitter::StartsWithPreamble(std::span<const std::uint32_t> order) const {
     return false;
   }
   const WekaStreamRequest& first = At(order.front());
-  const std::set<std::uint64_t> of_first(first.hashes.begin(), first.hashes.end());
-  bool shares_any = false;
-  for (const std::uint32_t r : order.subspan(1)) {
-    const Hashes hashes = At(r).hashes;
-    if (!hashes.empty() && hashes.front() == first.hashes.front()) {
-      return false;
-    }
-    shares_any = shares_any || std::any_of(hashes.begin(), hashes.end(), [&](std::uint64_t hash) {
-                   return of_first.contains(hash);
-                 });
+  const std::span<const std::uint32_t> rest = order.subspan(1);
+  if (std::any_of(rest.begin(), rest.end(), [&](std::uint32_t r) {
+        return !At(r).hashes.empty() && At(r).hashes.front() == first.hashes.front();
+      })) {
+    return false;
   }
   constexpr std::uint64_t kShortOutput = 64;
-  return first.output_tokens <= kShortOutput || !shares_any;
+  if (first.output_tokens <= kShortOutput) {
+    return true;
+  }
+  const std::set<std::uint64_t> of_first(first.hashes.begin(), first.hashes.end());
+  return std::none_of(rest.begin(), rest.end(), [&](std::uint32_t r) {
+    const Hashes hashes = At(r).hashes;
+    return std::any_of(hashes.begin(), hashes.end(),
+                       [&](std::uint64_t hash) { return of_first.contains(hash); });
+  });
 }
 
 // The chain with the longest last prompt that the request's prompt begins with.
@@ -124,8 +127,8 @@ void Splitter::Place(std::uint32_t r) {
   }
   std::uint32_t chain = ContinuedChain(r);
   if (chain == kNone) {
-    const bool no_hashes = std::all_of(chains_.begin(), chains_.end(),
-                                       [](const Chain& c) { return c.tail == kNone; });
+    const bool no_hashes =
+        std::all_of(chains_.begin(), chains_.end(), [](const Chain& c) { return c.tail == kNone; });
     if (!no_hashes) {
       Fork(r);
       return;
