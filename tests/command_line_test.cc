@@ -114,8 +114,10 @@ TEST_F(CommandLine, UsageErrorsAreOneLineWithExitCode2) {
        "--router-mode: kv_router is not available in this version"},
       {{"replay", trace, "--extra-engine-args", R"({"engine":{"blocksize":4}})"},
        "--extra-engine-args: engine: unknown field \"blocksize\"; did you mean \"block_size\"?"},
-      {{"replay", trace, "--trace-format", "weka"},
-       "--trace-format: 'weka' is not available in this version"},
+      {{"replay", trace, "--trace-format", "nope"},
+       "--trace-format: must be one of 'mooncake', 'mooncake-delta', 'agentic_mooncake', 'weka', "
+       "'applied_compute_agentic', 'dynamo', 'azure', 'burstgpt', 'bailian', 'lengths', got "
+       "'nope'"},
       {{"replay", trace, "--report-json", trace},
        "--report-json: would overwrite the trace file " + trace},
       {{"replay", trace, "--report-jsonl", folder_},

@@ -349,10 +349,10 @@ Result<engine::EngineSettings> ReadEngine(std::string_view flag, const Text& tex
                                           engine::WorkerRole role) {
   DYNO_TRY(const Json json, ParseJson(text.value_or("{}"), std::string(flag)));
   DYNO_TRY(engine::EngineSettings settings, engine::DecodeEngineSettings(json, flag));
+  const std::string name(engine::WorkerRoleName(role));
   if (settings.worker_role != role) {
     return UsageError(std::string(flag),
-                      "worker_type must be " + std::string(engine::WorkerRoleName(role)) +
-                          " here, got " +
+                      "worker_type must be " + name + " for " + name + " workers, got " +
                           std::string(engine::WorkerRoleName(settings.worker_role)));
   }
   return settings;
