@@ -281,7 +281,6 @@ void DisaggregatedRun::ReserveDestination(Handoff& h, double now_ms, bool first_
 
 void DisaggregatedRun::Attempt(std::uint32_t place, std::uint32_t rank, double now_ms) {
   const std::optional<engine::Grant> grant = worker(place).TryReserve(rank);
-  MarkRunnable(place);
   if (!grant) {
     return;
   }
