@@ -171,7 +171,7 @@ Result<void> AgenticBuilder::CheckLengths(const AgenticRequest& request) const {
     return fail(fmt::format("input_length must be from 1 to {}, got {}", kMaxTokens, input));
   }
   const std::uint64_t needed = (input - 1) / block_size_ + 1;
-  if (request.hash_ids->size() != needed) {
+  if (!request.open_last_id && request.hash_ids->size() != needed) {
     return fail(fmt::format("input_length {} needs exactly {} hash_ids of block_size {}, got {}",
                             input, needed, block_size_, request.hash_ids->size()));
   }
@@ -229,8 +229,11 @@ Result<void> AgenticBuilder::AddPrompt(AgenticRequest& request, AgenticGraph& gr
     }
   }
   request.hash_ids.reset();
-  const BlockNames::Sequence prompt =
+  BlockNames::Sequence prompt =
       graph.block_names.AppendRuns({}, numbers, block_size_, node.input_tokens);
+  if (request.open_last_id) {
+    prompt = graph.block_names.Append(prompt, numbers.back(), node.input_tokens - prompt.tokens);
+  }
   node.prompt_node = prompt.node;
   if (request.output_token_ids) {
     const std::vector<std::uint32_t>& ids = *request.output_token_ids;

@@ -27,6 +27,8 @@ struct AgenticRequest {
   std::string request_id{}, play_id{}, session_id{}, model{};
   std::optional<std::uint64_t> input_tokens{}, output_tokens{};
   std::optional<std::vector<std::uint64_t>> hash_ids{};
+  // The last id stands for all that follows the blocks before it, not for one block.
+  bool open_last_id = false;
   std::optional<std::vector<std::uint32_t>> output_token_ids{};
   double not_before_ms = 0.0;
   std::optional<double> recorded_api_time_ms{};

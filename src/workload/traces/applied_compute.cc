@@ -14,12 +14,12 @@
 
 #include <fmt/format.h>
 
+#include "base/flat_map.h"
 #include "base/numeric.h"
 #include "base/result.h"
 #include "base/text_file.h"
 #include "workload/block_names.h"
 #include "workload/limits.h"
-#include "workload/request.h"
 #include "workload/spec.h"
 #include "workload/trace_sessions.h"
 #include "workload/trace_table.h"
@@ -157,7 +157,9 @@ Result<Prefixes> CheckPrefixes(const TraceSpec& spec) {
                                 : 0};
 }
 
-// Prompts of sessions, made of blocks: those shared by a group of sessions, then fresh ones.
+// Prompts of sessions: a run of tokens that a group of sessions has in common, in whole blocks,
+// then a run of the session's own. Blocks are equal when everything before them is, so the runs
+// need no more than one value each.
 class Prompts {
  public:
   Prompts(Prefixes prefixes, std::uint64_t block_size)
@@ -165,44 +167,39 @@ class Prompts {
 
   void BeginSession(std::uint32_t line, std::uint64_t prompt_tokens) {
     const std::uint64_t blocks = (prompt_tokens - 1) / block_size_ + 1;
-    shared_blocks_ =
+    const auto shared_blocks =
         SaturatingCast<std::uint64_t>(RoundHalfAway(static_cast<double>(blocks) * prefixes_.ratio));
+    shared_tokens_ = prefixes_.groups == 0 ? 0 : SaturatingMultiply(shared_blocks, block_size_);
     group_ = prefixes_.groups == 0 ? 0 : (line - 1) % prefixes_.groups;
+    own_value_ = next_value_++;
     prompt_ = {};
   }
 
-  // Makes the prompt `tokens` long. A block that was filled in part keeps its id. Blocks beyond the
-  // shared ones are distinct, so they are one run; false when there are too many ids.
-  bool Grow(BlockNames& names, std::uint64_t tokens) {
-    while (prompt_.tokens < tokens) {
-      const std::uint64_t filled = prompt_.tokens % block_size_;
-      if (filled == 0 && !NextBlock(prompt_.tokens / block_size_)) {
-        return false;
-      }
-      prompt_ =
-          names.Append(prompt_, value_, std::min(block_size_ - filled, tokens - prompt_.tokens));
+  // Makes the prompt `tokens` long. A block that was filled in part keeps its identity.
+  void Grow(BlockNames& names, std::uint64_t tokens) {
+    const std::uint64_t shared = std::min(tokens, shared_tokens_);
+    if (prompt_.tokens < shared) {
+      prompt_ = names.Append(prompt_, GroupValue(), shared - prompt_.tokens);
     }
-    return true;
+    prompt_ = names.Append(prompt_, own_value_, tokens - prompt_.tokens);
   }
   std::uint32_t node() const { return prompt_.node; }
 
  private:
-  bool NextBlock(std::uint64_t block) {
-    constexpr std::uint64_t kGroupIds = 0xA63E'0000'0000'0000;
-    const bool shared = prefixes_.groups > 0 && block < shared_blocks_;
-    value_ =
-        id_numbers_.Number(shared ? kGroupIds | (std::uint64_t{group_} << 32) | block : next_id_++);
-    return value_ != kNone;
+  std::uint32_t GroupValue() {
+    const auto [value, is_new] = group_values_.TryInsert(group_, next_value_);
+    next_value_ += is_new ? 1 : 0;
+    return *value;
   }
 
   Prefixes prefixes_;
   std::uint64_t block_size_;
-  IdNumbers id_numbers_;
-  std::uint64_t next_id_ = 1;
-  std::uint64_t shared_blocks_ = 0;
+  FlatMap<std::uint32_t, std::uint32_t> group_values_;
+  std::uint32_t next_value_ = 0;  // at most two for each session
+  std::uint32_t own_value_ = 0;
+  std::uint64_t shared_tokens_ = 0;
   std::uint32_t group_ = 0;
   BlockNames::Sequence prompt_;
-  std::uint32_t value_ = 0;  // of the last block
 };
 
 bool AddSession(JsonRows& rows, const Session& session, Prompts& prompts, TraceSessions& sessions,
@@ -221,9 +218,7 @@ bool AddSession(JsonRows& rows, const Session& session, Prompts& prompts, TraceS
       return rows.Fail(
           fmt::format("the prompt of turn {} is longer than {} tokens", turn, kMaxTokens));
     }
-    if (!prompts.Grow(table.block_names, row.input_tokens)) {
-      return rows.Fail("the prompts of the trace have more than 4294967294 blocks");
-    }
+    prompts.Grow(table.block_names, row.input_tokens);
     row.node = prompts.node();
     sessions.Append(table, index, row, std::nullopt);
     if (!last) {

@@ -353,6 +353,7 @@ std::vector<AgenticRequest> Play::Requests(std::uint64_t ordinal, WekaBlockIds& 
     out.input_tokens = request.input_tokens;
     out.output_tokens = request.output_tokens;
     out.hash_ids = block_ids.Of(object_, request);
+    out.open_last_id = true;
     out.not_before_ms = ToMs(Time(n) - first);
     if (request.api_time) {
       out.recorded_api_time_ms = ToMs(*request.api_time);
@@ -374,20 +375,20 @@ std::vector<AgenticRequest> Play::Requests(std::uint64_t ordinal, WekaBlockIds& 
 std::vector<std::uint64_t> WekaBlockIds::Of(const WekaObject& object, const WekaRequest& request) {
   const std::span<const std::uint64_t> hashes = object.Hashes(request);
   const std::uint64_t full = request.input_tokens / object.block_size;
-  const std::uint64_t blocks = (request.input_tokens - 1) / object.block_size + 1;
+  const std::span<const std::uint64_t> shared =
+      hashes.first(std::min<std::uint64_t>(full, hashes.size()));
   std::vector<std::uint64_t> out;
-  out.reserve(blocks);
-  for (std::uint64_t i = 0; i < blocks; ++i) {
-    if (i >= full || i >= hashes.size()) {
-      out.push_back(next_id_++);
-      continue;
-    }
-    const std::uint32_t number = numbers_.Number(hashes[i]);
+  out.reserve(shared.size() + 1);
+  for (const std::uint64_t hash : shared) {
+    // An object cannot hold more distinct hashes than there are numbers: its text is limited.
+    const std::uint32_t number = numbers_.Number(hash);
     if (number == ids_.size()) {
       ids_.push_back(next_id_++);
     }
-    // More distinct hashes than numbers cannot be in one object, whose text is limited.
     out.push_back(ids_[number]);
+  }
+  if (shared.size() * object.block_size < request.input_tokens) {
+    out.push_back(next_id_++);
   }
   return out;
 }

@@ -17,6 +17,7 @@ namespace dynosim::workload {
 // without a hash, and last blocks that are not full, belong to one request alone.
 class WekaBlockIds {
  public:
+  // Ids of the leading blocks that may be shared, and one for the rest if there is any.
   std::vector<std::uint64_t> Of(const WekaObject& object, const WekaRequest& request);
   void BeginObject() { numbers_ = IdNumbers(), ids_.clear(); }
 

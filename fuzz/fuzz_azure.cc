@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as an Azure trace.
+#include <cstddef>
+#include <cstdint>
+
+#include "trace_format.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  dynosim::FuzzTrace(data, size, {.format = "azure"});
+  return 0;
+}
