@@ -6,7 +6,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build demo test bench format tidy asan fuzz conformance clean bootstrap bootstrap-lint bootstrap-fuzz
+.PHONY: build demo test bench format layout tidy asan fuzz conformance clean bootstrap bootstrap-lint bootstrap-fuzz
 
 CPP_FOLDERS := $(wildcard src tests bench fuzz)
 CPP_FILES = find $(CPP_FOLDERS) \( -name '*.h' -o -name '*.cc' \) -print0
@@ -54,10 +54,12 @@ fuzz: build/fuzz/build.ninja ## every fuzz target for FUZZ_SECONDS seconds
 format: bootstrap-lint ## rewrites the sources in the one layout
 	@$(CPP_FILES) | xargs -0 -r clang-format-19 -i
 
-# The compile commands are written anew each time, because no build notices new files here.
-tidy: bootstrap-lint build/tidy/build.ninja ## project rules, layout, static analysis
+layout: bootstrap-lint ## project rules and layout
 	@tools/tidy.py
 	@$(CPP_FILES) | xargs -0 -r clang-format-19 --dry-run -Werror
+
+# The compile commands are written anew each time, because no build notices new files here.
+tidy: layout build/tidy/build.ninja ## project rules, layout, static analysis
 	@cmake --preset tidy >build/tidy.log 2>&1 || { cat build/tidy.log; exit 1; }
 	@tools/lint.py build/tidy
 

@@ -2,8 +2,6 @@
 // The pool against a naive model that keeps every copy in plain lists.
 #include "kv/block_pool.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <deque>
@@ -11,6 +9,8 @@
 #include <map>
 #include <set>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "base/random.h"
 #include "kv/events.h"
@@ -33,7 +33,8 @@ class NaivePool {
 
   explicit NaivePool(std::uint64_t capacity) : free_(capacity), capacity_(capacity) {}
 
-  std::uint64_t Match(const std::vector<BlockName>& names, std::uint64_t limit, std::uint64_t& active) {
+  std::uint64_t Match(const std::vector<BlockName>& names, std::uint64_t limit,
+                      std::uint64_t& active) {
     std::uint64_t n = 0;
     active = 0;
     while (n < limit && !by_name_[names[n]].empty()) {
@@ -43,8 +44,11 @@ class NaivePool {
     return n;
   }
 
-  bool Allocate(Table& t, const std::vector<BlockName>& names, std::uint64_t target, std::uint64_t reuse) {
-    if (target <= t.blocks) return true;
+  bool Allocate(Table& t, const std::vector<BlockName>& names, std::uint64_t target,
+                std::uint64_t reuse) {
+    if (target <= t.blocks) {
+      return true;
+    }
     std::vector<Copy*> hits;
     std::uint64_t inactive_hits = 0;
     for (std::uint64_t i = 0; i < reuse; ++i) {
@@ -53,13 +57,19 @@ class NaivePool {
     }
     const std::uint64_t fresh = target - t.blocks - reuse;
     const std::uint64_t evict = fresh > free_ ? fresh - free_ : 0;
-    if (evict > 0 && evict > lru_.size() - inactive_hits) return false;
+    if (evict > 0 && evict > lru_.size() - inactive_hits) {
+      return false;
+    }
     for (Copy* c : hits) {
-      if (c->refs++ == 0) std::erase(lru_, c);
+      if (c->refs++ == 0) {
+        std::erase(lru_, c);
+      }
       t.cached.push_back(c);
     }
     free_ -= fresh - evict;
-    for (std::uint64_t i = 0; i < evict; ++i) Evict();
+    for (std::uint64_t i = 0; i < evict; ++i) {
+      Evict();
+    }
     t.blocks = target;
     return true;
   }
@@ -75,7 +85,9 @@ class NaivePool {
   void Release(Table& t) {
     free_ += t.blocks - t.cached.size();
     for (auto it = t.cached.rbegin(); it != t.cached.rend(); ++it) {
-      if (--(*it)->refs == 0) lru_.push_back(*it);
+      if (--(*it)->refs == 0) {
+        lru_.push_back(*it);
+      }
     }
     t = {};
   }
@@ -91,7 +103,9 @@ class NaivePool {
     lru_.pop_front();
     auto& copies = by_name_[victim->name];
     std::erase(copies, victim);
-    if (copies.empty()) removed.push_back(victim->name);
+    if (copies.empty()) {
+      removed.push_back(victim->name);
+    }
   }
 
   std::uint64_t free_;
@@ -155,7 +169,9 @@ TEST(BlockPool, AgreesWithANaiveModelOnRandomOperations) {
     pool.set_sink(&sink);
     std::vector<Sequence> sequences(6);
     std::uint32_t next_id = 0;
-    for (Sequence& s : sequences) MakeSequence(random, next_id++, s);
+    for (Sequence& s : sequences) {
+      MakeSequence(random, next_id++, s);
+    }
     for (int step = 0; step < 4000; ++step) {
       Sequence& s = sequences[random.NextBelow(static_cast<std::uint32_t>(sequences.size()))];
       const std::uint32_t action = random.NextBelow(10);
@@ -165,26 +181,33 @@ TEST(BlockPool, AgreesWithANaiveModelOnRandomOperations) {
         const BlockPool::Overlap overlap = pool.Match(s.names, s.flat.size());
         ASSERT_EQ(overlap.blocks, naive_overlap);
         ASSERT_EQ(overlap.active, naive_active);
-        const std::uint64_t reuse = s.table.blocks == 0 ? random.NextBelow(static_cast<std::uint32_t>(overlap.blocks) + 1) : 0;
-        const std::uint64_t target =
-            std::min<std::uint64_t>(s.flat.size(), std::max(reuse, s.table.blocks) + random.NextBelow(9));
+        const std::uint64_t reuse =
+            s.table.blocks == 0 ? random.NextBelow(static_cast<std::uint32_t>(overlap.blocks) + 1)
+                                : 0;
+        const std::uint64_t target = std::min<std::uint64_t>(
+            s.flat.size(), std::max(reuse, s.table.blocks) + random.NextBelow(9));
         ASSERT_EQ(pool.Allocate(s.table, s.names, target, reuse),
                   naive.Allocate(s.naive, s.flat, target, reuse));
       } else if (action < 8) {
         const std::uint64_t open = s.table.blocks - s.table.cached.size();
-        const std::uint64_t to = s.table.cached.size() + random.NextBelow(static_cast<std::uint32_t>(open) + 1);
+        const std::uint64_t to =
+            s.table.cached.size() + random.NextBelow(static_cast<std::uint32_t>(open) + 1);
         pool.Publish(s.table, s.names, to, 0);
         naive.Publish(s.naive, s.flat, to);
       } else {
         pool.Release(s.table);
         naive.Release(s.naive);
-        if (action == 9) MakeSequence(random, next_id++, s);
+        if (action == 9) {
+          MakeSequence(random, next_id++, s);
+        }
       }
       ASSERT_EQ(pool.free(), naive.free());
       ASSERT_EQ(pool.inactive(), naive.inactive());
       ASSERT_EQ(pool.active(), naive.active());
       ASSERT_EQ(s.table.blocks, s.naive.blocks);
-      if (step % 64 == 0) pool.CheckInvariants();
+      if (step % 64 == 0) {
+        pool.CheckInvariants();
+      }
     }
     pool.CheckInvariants();
     EXPECT_EQ(sink.removed, naive.removed) << "evictions in another order, seed " << seed;

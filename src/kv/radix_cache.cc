@@ -384,8 +384,7 @@ void RadixCache::CheckInvariants(std::uint64_t outside) const {
       pages += run.count;
     }
     DYNO_CHECK(pages == node.pages);
-    const NodeId* found =
-        by_first_.Find(Name(node.runs.front().group, node.runs.front().first));
+    const NodeId* found = by_first_.Find(Name(node.runs.front().group, node.runs.front().first));
     DYNO_CHECK(found != nullptr && *found == id);
   }
   for (NodeId id = 0; id < nodes_.size(); ++id) {
