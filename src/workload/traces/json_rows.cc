@@ -188,6 +188,11 @@ bool CheckValue(ondemand::value value, int depth) {
       return CheckArray(value, depth);
     case '{':
       return CheckObject(value, depth);
+    case '"': {
+      // A string that is not taken here would be passed over as a key if a colon follows it.
+      ondemand::raw_json_string taken;
+      return IsScalar(token) && value.get_raw_json_string().get(taken) == simdjson::SUCCESS;
+    }
     default:
       return IsScalar(token);
   }
@@ -381,7 +386,8 @@ bool JsonRows::IsOtherValue() {
     if (document.raw_json_token().get(token) != simdjson::SUCCESS) {
       return false;
     }
-    return IsScalar(token.substr(0, token.find_last_not_of(kBlank) + 1));
+    token = token.substr(0, token.find_last_not_of(kBlank) + 1);
+    return IsScalar(token) && token.size() == row_.find_last_not_of(kBlank) + 1;
   }
   return document.current_location().error() == simdjson::OUT_OF_BOUNDS;
 }
