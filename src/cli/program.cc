@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/result.h"
+#include "cli/cmd_predict.h"
 #include "cli/cmd_replay.h"
 #include "cli/cmd_trace.h"
 #include "cli/replay_options.h"
@@ -66,6 +67,11 @@ int Run(int argc, const char* const* argv) {
   replay->allow_extras();
   TraceOptions trace;
   AddTraceCommand(app, trace);
+  PredictOptions prediction;
+  CLI::App* predict = AddPredictCommand(app, prediction);
+  CLI::App* schema = AddSchemaCommand(app, prediction);
+  predict->allow_extras();
+  schema->allow_extras();
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
@@ -75,15 +81,24 @@ int Run(int argc, const char* const* argv) {
     return ReportError(rest.empty() ? Error{.where = "", .message = error.what()}
                                     : UnknownArgument(app, rest.front()));
   }
-  if (const std::vector<std::string> rest = replay->remaining(); !rest.empty()) {
-    return ReportError(UnknownArgument(*replay, rest.front()));
+  for (const CLI::App* command : {replay, predict, schema}) {
+    if (const std::vector<std::string> rest = command->remaining(); !rest.empty()) {
+      return ReportError(UnknownArgument(*command, rest.front()));
+    }
   }
   if (!trace.action.empty()) {
     return RunTrace(trace);
   }
+  if (predict->parsed()) {
+    return RunPredict(prediction);
+  }
+  if (schema->parsed()) {
+    return RunSchema(prediction);
+  }
   if (!replay->parsed()) {
-    return ReportError(
-        {.where = "", .message = "a command is needed: replay or trace; see dynosim --help"});
+    return ReportError({.where = "",
+                        .message = "a command is needed: predict, replay, trace or schema; see "
+                                   "dynosim --help"});
   }
   return RunReplay(flags);
 }
