@@ -38,7 +38,7 @@ struct Scenario {
   bool capture_per_request = false;
   TelemetryOptions telemetry;
   Goodput goodput;
-  // Tokens of a KV block, the same in both pools of a disaggregated topology.
+  // Tokens of a KV block of the engine that computes prompts.
   std::uint64_t block_size() const {
     return prefill_engine ? prefill_engine->block_size : engine.block_size;
   }

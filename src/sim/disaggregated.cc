@@ -305,7 +305,8 @@ void DisaggregatedRun::OnHeld(std::uint32_t request, double now_ms) {
   Push(source_first_ ? ActionKind::kReserveDestination : ActionKind::kStartTransfer, request);
 }
 
-// Chapter 30, section 6.3: the prefill engine's values count, evaluated left to right.
+// Chapter 30, section 6.3: the prefill engine's values count, evaluated left to right; blocks are
+// those of the decode engine.
 double DisaggregatedRun::TransferMs(const Handoff& h) const {
   const engine::EngineSettings& s = *prefill_.settings;
   if (!s.kv_transfer_bytes_per_token || s.kv_transfer_bandwidth_gbps.value_or(0.0) == 0.0) {
@@ -313,7 +314,7 @@ double DisaggregatedRun::TransferMs(const Handoff& h) const {
   }
   const std::uint64_t tokens = s.kv_transfer_timing == engine::TransferTiming::kFullPrompt
                                    ? h.request.prompt_tokens
-                                   : h.fresh_blocks * s.block_size;
+                                   : h.fresh_blocks * decode_.settings->block_size;
   return static_cast<double>(tokens) * static_cast<double>(*s.kv_transfer_bytes_per_token) /
          (*s.kv_transfer_bandwidth_gbps * 1e9) * 1000.0;
 }
