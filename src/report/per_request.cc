@@ -17,6 +17,7 @@
 #include "report/fields.h"
 #include "report/json_writer.h"
 #include "report/latency.h"
+#include "router/router.h"
 #include "report/status_name.h"
 #include "sim/outcome.h"
 #include "workload/agentic_graph.h"
@@ -33,7 +34,7 @@ struct RowView {
   const workload::AgenticSource* agentic = nullptr;  // of a run that replayed a graph
 
   const workload::AgenticNode& node() const { return agentic->graph().nodes[record.id]; }
-  bool has_tokens() const { return record.output_tokens > 0; }
+  bool HasTokens() const { return record.output_tokens > 0; }
 };
 
 std::string_view PoolName(sim::Pool pool) {
@@ -59,6 +60,33 @@ std::optional<std::uint64_t> RegretBlocks(const sim::RoutingRecord& routing) {
   const std::uint64_t best = *routing.best_available_overlap_blocks;
   const std::uint64_t selected = *routing.selected_overlap_blocks;
   return best > selected ? best - selected : 0;
+}
+
+using Candidate = router::Candidate;
+constexpr FieldTable kCandidateFields({
+    Field<Candidate>{"logical_worker_id",
+                     [](JsonWriter& o, const Candidate& c) { o.Integer(c.target.worker); }},
+    {"dp_rank", [](JsonWriter& o, const Candidate& c) { o.Integer(c.target.rank); }},
+    {"overlap_blocks", [](JsonWriter& o, const Candidate& c) { o.Integer(c.overlap_blocks); }},
+    {"active_prefill_tokens",
+     [](JsonWriter& o, const Candidate& c) { o.Integer(c.active_prefill_tokens); }},
+    {"active_blocks", [](JsonWriter& o, const Candidate& c) { o.Integer(c.active_blocks); }},
+    {"additional_blocks",
+     [](JsonWriter& o, const Candidate& c) { o.Integer(c.additional_blocks); }},
+    {"active_requests", [](JsonWriter& o, const Candidate& c) { o.Integer(c.active_requests); }},
+    {"overlap_credit", [](JsonWriter& o, const Candidate& c) { o.Number(c.overlap_credit); }},
+    {"prefill_cost", [](JsonWriter& o, const Candidate& c) { o.Number(c.prefill_cost); }},
+    {"decode_cost", [](JsonWriter& o, const Candidate& c) { o.Number(c.decode_cost); }},
+    {"request_cost", [](JsonWriter& o, const Candidate& c) { o.Number(c.request_cost); }},
+    {"cost", [](JsonWriter& o, const Candidate& c) { o.Number(c.cost); }},
+});
+
+void WriteCandidates(JsonWriter& out, const sim::RoutingRecord& routing) {
+  out.BeginArray();
+  for (const Candidate& candidate : routing.candidates) {
+    kCandidateFields.Write(out, candidate);
+  }
+  out.EndArray();
 }
 
 using Routing = sim::RoutingRecord;
@@ -90,6 +118,7 @@ constexpr FieldTable kRoutingFields({
     {"overlap_regret_blocks",
      [](JsonWriter& o, const Routing& r) { o.IntegerOrNull(RegretBlocks(r)); }},
     {"placement_replica_id", [](JsonWriter& o, const Routing&) { o.Null(); }},
+    {"candidates", WriteCandidates, [](const Routing& r) { return !r.candidates.empty(); }},
 });
 
 struct AdmissionView {
@@ -147,7 +176,7 @@ void WriteTurn(JsonWriter& out, const RowView& row) {
 }
 
 void WriteTokenTime(JsonWriter& out, const RowView& row, double at_ms) {
-  out.NumberOrNull(row.has_tokens() ? std::optional(at_ms) : std::nullopt);
+  out.NumberOrNull(row.HasTokens() ? std::optional(at_ms) : std::nullopt);
 }
 
 bool IsAgentic(const RowView& row) { return row.agentic != nullptr; }
@@ -156,7 +185,9 @@ constexpr FieldTable kRowFields({
     Field<RowView>{"request_id", [](JsonWriter& o, const RowView& r) { o.String(r.node().id); },
                    IsAgentic},
     {"play_id",
-     [](JsonWriter& o, const RowView& r) { o.String(r.agentic->graph().plays[r.node().play].id); },
+     [](JsonWriter& o, const RowView& r) {
+       o.String(r.agentic->graph().plays[r.node().play].id);
+     },
      IsAgentic},
     {"session_id", WriteSession},
     {"turn_index", WriteTurn},
@@ -247,9 +278,9 @@ std::string RequestUuid(std::uint32_t id) {
 
 void WriteRow(JsonWriter& out, const sim::Outcome& outcome, std::size_t index,
               const SessionNames& session_names, const workload::AgenticSource* agentic) {
-  static const sim::RequestDetail kNoDetail;
+  static const sim::RequestDetail no_detail;
   kRowFields.Write(out, {.record = outcome.records[index],
-                         .detail = outcome.details.empty() ? kNoDetail : outcome.details[index],
+                         .detail = outcome.details.empty() ? no_detail : outcome.details[index],
                          .session_names = session_names,
                          .agentic = agentic});
 }

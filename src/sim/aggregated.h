@@ -5,13 +5,15 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/effects.h"
 #include "engine/worker.h"
-#include "router/round_robin.h"
+#include "router/router.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
+#include "sim/pool_router.h"
 #include "sim/run.h"
 #include "sim/run_loop.h"
 #include "workload/source.h"
@@ -27,14 +29,20 @@ class AggregatedRun final : public RunLoop {
   Result<void> Drain(double now_ms) override;
   void FillOutcome(Outcome& outcome) const override;
   bool CompleteDue(double now_ms);
-  bool ReleaseArrivals(double now_ms, bool first_round);
+  Result<bool> ReleaseArrivals(double now_ms);
   Result<bool> StartRunnable(double now_ms);
   void ApplyAdmissions(const engine::Worker& worker, double now_ms);
   void ApplySignals(std::uint32_t place, double now_ms);
   void ApplySignal(const engine::Signal& signal, const engine::PassEffects& effects,
                    std::uint32_t place, double now_ms);
+  // Submits requests that the router has placed.
+  void Dispatch(double now_ms);
 
-  router::RoundRobin placement_;
+  PoolRouter router_;
+  std::vector<router::Decision> decisions_;
+  bool first_round_ = true;
+  // Workers up to this one have been given their chance to start in this round.
+  std::uint32_t started_places_ = 0;
 };
 
 }  // namespace dynosim::sim

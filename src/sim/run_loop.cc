@@ -40,14 +40,28 @@ RunLoop::RunLoop(const scenario::Scenario& scenario, workload::RequestSource& so
   if (scenario.telemetry.enabled()) {
     telemetry_.emplace(scenario.telemetry.sample_interval_ms);
   }
+  if (scenario.placements) {
+    forced_.emplace(scenario.placements, source);
+  }
+}
+
+RoutingContext RunLoop::MakeRoutingContext() {
+  return {.scenario = scenario_,
+          .source = source_,
+          .recorder = recorder_,
+          .telemetry = telemetry_,
+          .forced = forced_ ? &*forced_ : nullptr};
 }
 
 std::uint32_t RunLoop::AddWorker(const engine::EngineSettings& settings, Pool pool,
-                                 std::uint32_t id) {
+                                 std::uint32_t id, PoolRouter& router) {
   const auto place = static_cast<std::uint32_t>(workers_.size());
   workers_.emplace_back(settings, id,
                         engine::WorkerOptions{.fast_path = !scenario_.pass_by_pass,
+                                              .capture_kv_events = router.WantsEvents(),
                                               .publish_metrics = scenario_.telemetry.enabled()});
+  router.AddWorker(workers_.back());
+  feeds_.push_back(router.feed());
   runnable_.resize(place / 64 + 1, 0);
   recorder_.AddWorker();
   if (telemetry_) {
@@ -64,6 +78,10 @@ Result<Outcome> RunLoop::Run() {
   }
   for (std::uint32_t place = 0; place < workers_.size(); ++place) {
     recorder_.Settle(place, workers_[place]);
+  }
+  if (forced_ && forced_->unclaimed() > 0 && !scenario_.max_sim_time_ms) {
+    return FailedError("--placements", std::to_string(forced_->unclaimed()) +
+                                           " rows of the report match no request of this run");
   }
   Outcome outcome = recorder_.Take();
   outcome.end_ms = now_ms_;
@@ -193,6 +211,7 @@ void RunLoop::TakeTickAt(double now_ms) {
 }
 
 void RunLoop::Requeue(std::uint32_t place) {
+  CollectEvents(place, now_ms_);
   const engine::Worker& worker = workers_[place];
   if (worker.Busy()) {
     queue_.Set(place, worker.NextMs());

@@ -16,7 +16,10 @@
 #include "engine/settings.h"
 #include "engine/worker.h"
 #include "scenario/scenario.h"
+#include "sim/event_feed.h"
+#include "sim/forced_placements.h"
 #include "sim/outcome.h"
+#include "sim/pool_router.h"
 #include "sim/recorder.h"
 #include "sim/run.h"
 #include "sim/telemetry.h"
@@ -49,9 +52,35 @@ class RunLoop {
   // Topology part of the outcome: worker-seconds and GPUs.
   virtual void FillOutcome(Outcome& outcome) const = 0;
 
-  // Adds a worker to the end of the list and returns its place there. `id` counts inside its pool.
-  std::uint32_t AddWorker(const engine::EngineSettings& settings, Pool pool, std::uint32_t id);
+  // Adds a worker to the end of the list and returns its place there. `id` counts inside its pool,
+  // whose router is `router`.
+  std::uint32_t AddWorker(const engine::EngineSettings& settings, Pool pool, std::uint32_t id,
+                          PoolRouter& router);
+  RoutingContext MakeRoutingContext();
   engine::Worker& worker(std::uint32_t place) { return workers_[place]; }
+
+  // Starts and ends a pass, with what its KV events mean for the pool's router.
+  void StartPass(std::uint32_t place, double now_ms) {
+    workers_[place].Start(now_ms);
+    if (feeds_[place] != nullptr) {
+      feeds_[place]->OnStarted(workers_[place].id());
+    }
+  }
+  void CompletePass(std::uint32_t place, double now_ms) {
+    workers_[place].Complete();
+    CollectEvents(place, now_ms);
+  }
+  void CollectEvents(std::uint32_t place, double now_ms) {
+    if (feeds_[place] != nullptr) {
+      feeds_[place]->Collect(workers_[place].id(), now_ms);
+    }
+  }
+  // The same after a command to an idle worker.
+  void CollectCommandEvents(std::uint32_t place, double now_ms) {
+    if (feeds_[place] != nullptr) {
+      feeds_[place]->CollectCommand(workers_[place].id(), now_ms);
+    }
+  }
 
   // Makes the queue agree with the worker's state after a command.
   void Requeue(std::uint32_t place);
@@ -71,6 +100,7 @@ class RunLoop {
   WorkerQueue queue_;  // busy workers by the end of their pass or run
   Recorder recorder_;
   std::optional<TelemetrySampler> telemetry_;
+  std::optional<ForcedPlacements> forced_;
 
  private:
   Result<void> Loop();
@@ -83,6 +113,7 @@ class RunLoop {
 
   const RunHooks& hooks_;
   std::deque<engine::Worker> workers_;
+  std::vector<EventFeed*> feeds_;  // by place, nullptr where the router wants no events
   std::vector<std::uint64_t> runnable_;  // one bit per worker
   double now_ms_ = 0.0;                  // time of the last processed event
   std::uint64_t drains_ = 0;
