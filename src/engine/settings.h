@@ -62,10 +62,10 @@ struct EngineSettings {
   SglangSettings sglang;
   std::uint32_t dp_size = 1;
   std::uint32_t tensor_parallel_size = 1;
-  std::optional<double> startup_time_s;               // of workers added later
+  std::optional<double> startup_time_s;                    // of workers added later
   std::optional<RouterQueuePolicy> router_queue_policy{};  // overrides the KV router's own
-  std::shared_ptr<const timing::TimingModel> timing;  // never null after decoding
-  Json timing_config;                                 // the timing_model object that makes it again
+  std::shared_ptr<const timing::TimingModel> timing;       // never null after decoding
+  Json timing_config;  // the timing_model object that makes it again
 };
 
 }  // namespace dynosim::engine

@@ -18,10 +18,9 @@ namespace {
 using config::Choice;
 using config::Decoder;
 
-constexpr std::array kQueuePolicies = {
-    Choice<RouterQueuePolicy>{"fcfs", RouterQueuePolicy::kFcfs},
-    Choice<RouterQueuePolicy>{"lcfs", RouterQueuePolicy::kLcfs},
-    Choice<RouterQueuePolicy>{"wspt", RouterQueuePolicy::kWspt}};
+constexpr std::array kQueuePolicies = {Choice<RouterQueuePolicy>{"fcfs", RouterQueuePolicy::kFcfs},
+                                       Choice<RouterQueuePolicy>{"lcfs", RouterQueuePolicy::kLcfs},
+                                       Choice<RouterQueuePolicy>{"wspt", RouterQueuePolicy::kWspt}};
 
 constexpr std::string_view kLive =
     "is refused: it belongs to live serving, which is not available in this version";

@@ -134,7 +134,7 @@ class Worker {
   std::uint64_t pass_ = 0;       // last pass that was started or planned before the current run
   std::uint64_t wave_step_ = 0;  // passes since all ranks were last drained
   bool busy_ = false;
-  bool executed_ = false;  // the effects of log_.last() exist
+  bool executed_ = false;       // the effects of log_.last() exist
   std::uint64_t advanced_ = 0;  // last planned pass that has been executed
   std::vector<double> durations_, longest_;
 };

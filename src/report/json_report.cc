@@ -18,7 +18,6 @@
 #include "report/per_request.h"
 #include "report/summary.h"
 #include "report/telemetry.h"
-#include "sim/outcome.h"
 
 namespace dynosim::report {
 namespace {

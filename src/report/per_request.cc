@@ -17,8 +17,8 @@
 #include "report/fields.h"
 #include "report/json_writer.h"
 #include "report/latency.h"
-#include "router/router.h"
 #include "report/status_name.h"
+#include "router/router.h"
 #include "sim/outcome.h"
 #include "workload/agentic_graph.h"
 #include "workload/agentic_source.h"
@@ -34,7 +34,7 @@ struct RowView {
   const workload::AgenticSource* agentic = nullptr;  // of a run that replayed a graph
 
   const workload::AgenticNode& node() const { return agentic->graph().nodes[record.id]; }
-  bool HasTokens() const { return record.output_tokens > 0; }
+  bool has_tokens() const { return record.output_tokens > 0; }
 };
 
 std::string_view PoolName(sim::Pool pool) {
@@ -176,7 +176,7 @@ void WriteTurn(JsonWriter& out, const RowView& row) {
 }
 
 void WriteTokenTime(JsonWriter& out, const RowView& row, double at_ms) {
-  out.NumberOrNull(row.HasTokens() ? std::optional(at_ms) : std::nullopt);
+  out.NumberOrNull(row.has_tokens() ? std::optional(at_ms) : std::nullopt);
 }
 
 bool IsAgentic(const RowView& row) { return row.agentic != nullptr; }
@@ -185,9 +185,7 @@ constexpr FieldTable kRowFields({
     Field<RowView>{"request_id", [](JsonWriter& o, const RowView& r) { o.String(r.node().id); },
                    IsAgentic},
     {"play_id",
-     [](JsonWriter& o, const RowView& r) {
-       o.String(r.agentic->graph().plays[r.node().play].id);
-     },
+     [](JsonWriter& o, const RowView& r) { o.String(r.agentic->graph().plays[r.node().play].id); },
      IsAgentic},
     {"session_id", WriteSession},
     {"turn_index", WriteTurn},
@@ -278,9 +276,9 @@ std::string RequestUuid(std::uint32_t id) {
 
 void WriteRow(JsonWriter& out, const sim::Outcome& outcome, std::size_t index,
               const SessionNames& session_names, const workload::AgenticSource* agentic) {
-  static const sim::RequestDetail no_detail;
+  static const sim::RequestDetail kNoDetail;
   kRowFields.Write(out, {.record = outcome.records[index],
-                         .detail = outcome.details.empty() ? no_detail : outcome.details[index],
+                         .detail = outcome.details.empty() ? kNoDetail : outcome.details[index],
                          .session_names = session_names,
                          .agentic = agentic});
 }

@@ -31,6 +31,7 @@ void WriteRow(JsonWriter& out, const sim::Outcome& outcome, std::size_t index,
 
 // One compact object a line. The file appears whole or not at all; parent directories are made.
 Result<void> WriteRequestsJsonl(const std::string& path, const sim::Outcome& outcome,
-                                const SessionNames& session_names, const workload::AgenticSource* agentic = nullptr);
+                                const SessionNames& session_names,
+                                const workload::AgenticSource* agentic = nullptr);
 
 }  // namespace dynosim::report

@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/check.h"
 #include "router/config.h"
@@ -56,28 +55,22 @@ Made MakePowerOfTwo(const RouterSettings& settings, const PoolShape& shape, Pool
                                                    .capture_candidates = settings.capture_candidates});
 }
 
-struct Policy {
-  std::string_view name;
-  Made (*make)(const RouterSettings& settings, const PoolShape& shape, PoolRole role);
-};
-
 constexpr std::array kPolicies = {
-    Policy{"round_robin", MakeRoundRobin}, Policy{"kv_router", MakeKvRouter},
-    Policy{"random", MakeRandom},          Policy{"least_loaded", MakeLeastLoaded},
-    Policy{"power_of_two", MakePowerOfTwo},
+    Policy{.name = "round_robin", .draws = false, .compares = false, .make = MakeRoundRobin},
+    Policy{.name = "kv_router", .make = MakeKvRouter},
+    Policy{.name = "random", .compares = false, .make = MakeRandom},
+    Policy{.name = "least_loaded", .make = MakeLeastLoaded},
+    Policy{.name = "power_of_two", .make = MakePowerOfTwo},
 };
 
 }  // namespace
 
-std::vector<std::string_view> RouterModes() {
-  std::vector<std::string_view> names;
-  for (const Policy& policy : kPolicies) {
-    names.push_back(policy.name);
-  }
-  return names;
+const Policy* FindPolicy(std::string_view name) {
+  const auto* found = std::ranges::find(kPolicies, name, &Policy::name);
+  return found == kPolicies.end() ? nullptr : found;
 }
 
-std::string RouterModesText() {
+std::string PolicyNames() {
   std::string text;
   for (std::size_t i = 0; i < kPolicies.size(); ++i) {
     if (i > 0) {
@@ -90,8 +83,8 @@ std::string RouterModesText() {
 
 std::unique_ptr<Router> MakeRouter(const RouterSettings& settings, const PoolShape& shape,
                                    PoolRole role) {
-  const auto* policy = std::ranges::find(kPolicies, settings.mode, &Policy::name);
-  DYNO_CHECK(policy != kPolicies.end());
+  const Policy* policy = FindPolicy(settings.mode);
+  DYNO_CHECK(policy != nullptr);
   return policy->make(settings, shape, role);
 }
 

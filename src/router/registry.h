@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "router/config.h"
 #include "router/router.h"
@@ -15,12 +14,20 @@ namespace dynosim::router {
 
 enum class PoolRole : std::uint8_t { kAggregated, kPrefill, kDecode };
 
-// Names of all policies, in the order in which they are listed to users.
-std::vector<std::string_view> RouterModes();
-// "a, b or c".
-std::string RouterModesText();
+struct Policy {
+  std::string_view name;
+  bool draws = true;     // uses the seed
+  bool compares = true;  // its decisions have candidates
+  std::unique_ptr<Router> (*make)(const RouterSettings& settings, const PoolShape& shape,
+                                  PoolRole role) = nullptr;
+};
 
-// The router of one pool. `settings.mode` is one of RouterModes().
+// nullptr if no policy has the name.
+const Policy* FindPolicy(std::string_view name);
+// All names for messages: "a, b or c".
+std::string PolicyNames();
+
+// The router of one pool. `settings.mode` is the name of a policy.
 std::unique_ptr<Router> MakeRouter(const RouterSettings& settings, const PoolShape& shape,
                                    PoolRole role);
 

@@ -75,6 +75,9 @@ Result<PlacedRow> ReadRow(const Json& row, const std::string& where) {
   out.arrival_ms = arrival->number();
   out.prompt_tokens = *prompt;
   out.output_tokens = *output;
+  if (const Json* id = row.Find("request_id"); id != nullptr && id->is_string()) {
+    out.request_id = id->string();
+  }
   if (const Json* session = row.Find("session_id"); session != nullptr && session->is_string()) {
     out.session = session->string();
     out.turn = Small(row.Find("turn_index"));

@@ -13,6 +13,7 @@ namespace dynosim::scenario {
 
 // One row: what identifies its request, and the target (scheduler id) that served it in each pool.
 struct PlacedRow {
+  std::optional<std::string> request_id{};
   std::optional<std::string> session{};
   std::optional<std::uint32_t> turn{};
   double arrival_ms = 0.0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenario/router_flags.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -14,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "engine/settings.h"
 #include "router/config.h"
 #include "router/policy_profile.h"
 #include "router/registry.h"
@@ -37,12 +37,11 @@ std::optional<T> Parse(const std::string& text) {
   return read.ec == std::errc() && read.ptr == end ? std::optional(value) : std::nullopt;
 }
 
-// Flags that only the KV router knows.
+// Flags that the policy does not know are refused.
 Result<void> CheckMode(const ReplayFlags& f, const std::string& mode) {
-  const auto modes = router::RouterModes();
-  if (std::ranges::find(modes, mode) == modes.end()) {
-    return UsageError("--router-mode",
-                      "must be " + router::RouterModesText() + ", got '" + mode + "'");
+  const router::Policy* policy = router::FindPolicy(mode);
+  if (policy == nullptr) {
+    return UsageError("--router-mode", "must be " + router::PolicyNames() + ", got '" + mode + "'");
   }
   const std::pair<std::string_view, bool> flags[] = {
       {"--kv-event-lag-ms", f.kv_event_lag_ms.has_value()},
@@ -53,6 +52,27 @@ Result<void> CheckMode(const ReplayFlags& f, const std::string& mode) {
     if (given && mode != kKvRouter) {
       return UsageError(std::string(name),
                         "only applies to --router-mode kv_router, got '" + mode + "'");
+    }
+  }
+  if (f.router_seed && !policy->draws) {
+    return UsageError("--router-seed", "does not apply: " + mode + " draws no random numbers");
+  }
+  if (f.capture_routing && !policy->compares) {
+    return UsageError("--capture-routing", "does not apply: " + mode + " compares no targets");
+  }
+  return {};
+}
+
+// The engine's own order of the router queue is nothing without that queue.
+Result<void> CheckEngines(const Scenario& scenario) {
+  const std::pair<std::string_view, const engine::EngineSettings*> engines[] = {
+      {"--extra-engine-args", scenario.disaggregated() ? nullptr : &scenario.engine},
+      {"--prefill-engine-args", scenario.prefill_engine ? &*scenario.prefill_engine : nullptr},
+      {"--decode-engine-args", scenario.decode_engine ? &*scenario.decode_engine : nullptr}};
+  for (const auto& [flag, engine] : engines) {
+    if (engine != nullptr && engine->router_queue_policy && scenario.router.mode != kKvRouter) {
+      return UsageError(std::string(flag),
+                        "dynamo.router_queue_policy only applies to --router-mode kv_router");
     }
   }
   return {};
@@ -120,6 +140,7 @@ Result<void> ReadRouterFlags(const ReplayFlags& flags, Scenario& scenario) {
   router::RouterSettings& r = scenario.router;
   r.mode = flags.router_mode.value_or(r.mode);
   DYNO_TRY_VOID(CheckMode(flags, r.mode));
+  DYNO_TRY_VOID(CheckEngines(scenario));
   DYNO_TRY_VOID(ReadSeed(flags, r));
   DYNO_TRY_VOID(ReadLag(flags, r));
   if (r.mode == kKvRouter) {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/aggregated.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <optional>
 
 #include "base/result.h"
 #include "engine/effects.h"
@@ -38,50 +36,30 @@ void AggregatedRun::FillOutcome(Outcome& outcome) const {
 }
 
 Result<void> AggregatedRun::Drain(double now_ms) {
-  first_round_ = true;
-  while (true) {
-    started_places_ = 0;
+  for (bool first = true;; first = false) {
+    BeginRound(first);
     const bool completed = CompleteDue(now_ms);
     DYNO_TRY(const bool released, ReleaseArrivals(now_ms));
-    DYNO_TRY(const bool ended, StartRunnable(now_ms));
+    DYNO_TRY(const bool ended,
+             StartWorkers(Pool::kAggregated, 0, scenario_.num_workers, now_ms));
     TakeTickAt(now_ms);
     if (!completed && !released && !ended) {
       return {};
     }
-    first_round_ = false;
   }
-}
-
-bool AggregatedRun::CompleteDue(double now_ms) {
-  bool changed = false;
-  while (!queue_.empty() && queue_.TopMs() == now_ms) {
-    const std::uint32_t place = queue_.TopWorker();
-    queue_.Pop();
-    CompletePass(place, now_ms);
-    ApplySignals(place, now_ms);
-    MarkRunnable(place);
-    changed = true;
-  }
-  return changed;
 }
 
 Result<bool> AggregatedRun::ReleaseArrivals(double now_ms) {
   bool changed = false;
   workload::Request request;
-  while (source_.Release(now_ms, request)) {
+  while (NextArrival(now_ms, request)) {
     changed = true;
-    recorder_.OnArrival(request);
-    if (telemetry_) {
-      telemetry_->OnArrival();
-    }
     DYNO_TRY_VOID(router_.Place(request, now_ms));
     Dispatch(now_ms);
   }
   return changed;
 }
 
-// A request joins a pass that starts now unless its worker has started one already, in an earlier
-// round or earlier in this one (chapter 30, section 3).
 void AggregatedRun::Dispatch(double now_ms) {
   if (!router_.HasDecisions()) {
     return;
@@ -89,50 +67,13 @@ void AggregatedRun::Dispatch(double now_ms) {
   router_.TakeDecisions(decisions_);
   for (const router::Decision& decision : decisions_) {
     const router::Target target = decision.target;
-    const bool joins = first_round_ && target.worker >= started_places_;
-    worker(target.worker).Submit(decision.request, source_, target.rank, now_ms, joins);
+    worker(target.worker)
+        .Submit(decision.request, source_, target.rank, now_ms, Joins(target.worker));
     Requeue(target.worker);
   }
 }
 
-// Starts passes, lowest worker first. True if one of them has ended already.
-Result<bool> AggregatedRun::StartRunnable(double now_ms) {
-  bool ended = false;
-  while (const std::optional<std::uint32_t> place = TakeRunnable(0, scenario_.num_workers)) {
-    engine::Worker& w = worker(*place);
-    started_places_ = std::max(started_places_, *place);
-    std::uint64_t idle_passes = 0;
-    while (w.CanStart()) {
-      StartPass(*place, now_ms);
-      if (w.Failed()) {
-        return std::unexpected(TimingFailed(w, now_ms));
-      }
-      ApplyAdmissions(w, now_ms);
-      if (w.NextMs() > now_ms) {
-        queue_.Set(*place, w.NextMs());
-        break;
-      }
-      ended = true;
-      CompletePass(*place, now_ms);
-      ApplySignals(*place, now_ms);
-      idle_passes = w.HadEffect() ? 0 : idle_passes + 1;
-      if (idle_passes > kIdlePassLimit) {
-        return std::unexpected(NoProgress(w, now_ms));
-      }
-    }
-  }
-  return ended;
-}
-
-void AggregatedRun::ApplyAdmissions(const engine::Worker& worker, double now_ms) {
-  for (std::uint32_t rank = 0; rank < worker.ranks(); ++rank) {
-    for (const engine::Admission& admission : worker.Effects(rank).admissions) {
-      recorder_.OnAdmitted(admission.request, Pool::kAggregated, now_ms, admission.reused_tokens);
-    }
-  }
-}
-
-void AggregatedRun::ApplySignals(std::uint32_t place, double now_ms) {
+void AggregatedRun::ApplyPass(std::uint32_t place, double now_ms) {
   engine::Worker& w = worker(place);
   for (std::uint32_t rank = 0; rank < w.ranks(); ++rank) {
     const engine::PassEffects& effects = w.Effects(rank);

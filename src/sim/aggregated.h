@@ -9,7 +9,6 @@
 
 #include "base/result.h"
 #include "engine/effects.h"
-#include "engine/worker.h"
 #include "router/router.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
@@ -27,12 +26,9 @@ class AggregatedRun final : public RunLoop {
 
  private:
   Result<void> Drain(double now_ms) override;
+  void ApplyPass(std::uint32_t place, double now_ms) override;
   void FillOutcome(Outcome& outcome) const override;
-  bool CompleteDue(double now_ms);
   Result<bool> ReleaseArrivals(double now_ms);
-  Result<bool> StartRunnable(double now_ms);
-  void ApplyAdmissions(const engine::Worker& worker, double now_ms);
-  void ApplySignals(std::uint32_t place, double now_ms);
   void ApplySignal(const engine::Signal& signal, const engine::PassEffects& effects,
                    std::uint32_t place, double now_ms);
   // Submits requests that the router has placed.
@@ -40,9 +36,6 @@ class AggregatedRun final : public RunLoop {
 
   PoolRouter router_;
   std::vector<router::Decision> decisions_;
-  bool first_round_ = true;
-  // Workers up to this one have been given their chance to start in this round.
-  std::uint32_t started_places_ = 0;
 };
 
 }  // namespace dynosim::sim

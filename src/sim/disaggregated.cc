@@ -74,9 +74,8 @@ std::optional<double> DisaggregatedRun::NextTopologyEventMs() const {
 }
 
 Result<void> DisaggregatedRun::Drain(double now_ms) {
-  first_round_ = true;
-  while (true) {
-    started_places_ = 0;
+  for (bool first = true;; first = false) {
+    BeginRound(first);
     bool changed = CompleteDue(now_ms);
     changed = FinishTransfers(now_ms) || changed;
     DYNO_TRY(const bool acted, RunActions(now_ms));
@@ -91,21 +90,7 @@ Result<void> DisaggregatedRun::Drain(double now_ms) {
     if (!changed && !prefill_ended && !decode_ended && actions_.empty()) {
       return {};
     }
-    first_round_ = false;
   }
-}
-
-bool DisaggregatedRun::CompleteDue(double now_ms) {
-  bool changed = false;
-  while (!queue_.empty() && queue_.TopMs() == now_ms) {
-    const std::uint32_t place = queue_.TopWorker();
-    queue_.Pop();
-    CompletePass(place, now_ms);
-    ApplyPass(place, now_ms);
-    MarkRunnable(place);
-    changed = true;
-  }
-  return changed;
 }
 
 bool DisaggregatedRun::FinishTransfers(double now_ms) {
@@ -131,53 +116,14 @@ Result<bool> DisaggregatedRun::RunActions(double now_ms) {
 bool DisaggregatedRun::ReleaseArrivals(double now_ms) {
   bool changed = false;
   workload::Request request;
-  while (source_.Release(now_ms, request)) {
+  while (NextArrival(now_ms, request)) {
     changed = true;
-    recorder_.OnArrival(request);
-    if (telemetry_) {
-      telemetry_->OnArrival();
-    }
     Handoff& h = handoffs_[request.id];
     h.request = request;
     h.ordinal = released_++;
     Push(source_first_ ? ActionKind::kSubmitPrefill : ActionKind::kReserveDestination, request.id);
   }
   return changed;
-}
-
-// Starts passes, lowest worker first. True if one with an effect has ended already. A worker whose
-// pass took no time and did nothing waits for the next round.
-Result<bool> DisaggregatedRun::StartPool(const PoolState& pool, double now_ms) {
-  bool ended = false;
-  while (const std::optional<std::uint32_t> place =
-             TakeRunnable(pool.first, pool.first + pool.workers)) {
-    engine::Worker& w = worker(*place);
-    started_places_ = std::max(started_places_, *place);
-    while (w.CanStart()) {
-      StartPass(*place, now_ms);
-      if (w.Failed()) {
-        return std::unexpected(TimingFailed(w, now_ms));
-      }
-      for (std::uint32_t rank = 0; rank < w.ranks(); ++rank) {
-        for (const engine::Admission& admission : w.Effects(rank).admissions) {
-          recorder_.OnAdmitted(admission.request, pool.pool, now_ms, admission.reused_tokens);
-        }
-      }
-      if (w.NextMs() > now_ms) {
-        queue_.Set(*place, w.NextMs());
-        break;
-      }
-      const bool effect = w.HadEffect();
-      CompletePass(*place, now_ms);
-      ApplyPass(*place, now_ms);
-      if (!effect) {
-        set_aside_.push_back(*place);
-        break;
-      }
-      ended = true;
-    }
-  }
-  return ended;
 }
 
 Result<void> DisaggregatedRun::Execute(const Action& action, double now_ms) {
@@ -242,7 +188,7 @@ void DisaggregatedRun::FreeSource(Handoff& h, const Action& action, double now_m
 // in flight, the action waits for its end.
 bool DisaggregatedRun::IdleOrDefer(std::uint32_t place, const Action& action, double now_ms) {
   engine::Worker& w = worker(place);
-  w.Touch(now_ms, first_round_);
+  w.Touch(now_ms, Joins(place));
   Requeue(place);
   if (!w.Busy()) {
     return true;
@@ -251,8 +197,6 @@ bool DisaggregatedRun::IdleOrDefer(std::uint32_t place, const Action& action, do
   return false;
 }
 
-// A request joins a pass that starts now unless its worker has started one already, in an earlier
-// round or earlier in this one.
 void DisaggregatedRun::DispatchPrefills(double now_ms) {
   if (!prefill_router_.HasDecisions()) {
     return;
@@ -265,8 +209,8 @@ void DisaggregatedRun::DispatchPrefills(double now_ms) {
     h.in_prefill_router = true;
     workload::Request prompt = h.request;
     prompt.output_tokens = std::min<std::uint64_t>(1, prompt.output_tokens);
-    const bool joins = first_round_ && h.source_place >= started_places_;
-    worker(h.source_place).Submit(prompt, source_, h.source_rank, now_ms, joins);
+    worker(h.source_place)
+        .Submit(prompt, source_, h.source_rank, now_ms, Joins(h.source_place));
     Requeue(h.source_place);
   }
 }
@@ -280,7 +224,7 @@ Result<void> DisaggregatedRun::ReserveDestination(Handoff& h, double now_ms) {
   h.in_decode_router = true;
   engine::Worker& w = worker(place);
   engine::Rejection why;
-  if (!w.QueueReservation(rank, h.request, source_, now_ms, first_round_, why)) {
+  if (!w.QueueReservation(rank, h.request, source_, now_ms, Joins(place), why)) {
     Requeue(place);
     const bool refused = why.reason == engine::Rejection::Reason::kContextLimit ||
                          why.reason == engine::Rejection::Reason::kPromptOverPool;

@@ -67,15 +67,21 @@ class DisaggregatedRun final : public RunLoop {
   };
 
   Result<void> Drain(double now_ms) override;
+  void ApplyPass(std::uint32_t place, double now_ms) override;
+  bool SetAside(std::uint32_t place) override {
+    set_aside_.push_back(place);
+    return true;
+  }
   std::optional<double> NextTopologyEventMs() const override;
   bool Unstick() override;
   void FillOutcome(Outcome& outcome) const override;
 
-  bool CompleteDue(double now_ms);
   bool FinishTransfers(double now_ms);
   Result<bool> RunActions(double now_ms);
   bool ReleaseArrivals(double now_ms);
-  Result<bool> StartPool(const PoolState& pool, double now_ms);
+  Result<bool> StartPool(const PoolState& pool, double now_ms) {
+    return StartWorkers(pool.pool, pool.first, pool.first + pool.workers, now_ms);
+  }
 
   Result<void> Execute(const Action& action, double now_ms);
   // Carries out what the prefill router has decided.
@@ -88,7 +94,6 @@ class DisaggregatedRun final : public RunLoop {
   void StartTransfer(Handoff& h, double now_ms);
   bool IdleOrDefer(std::uint32_t place, const Action& action, double now_ms);
 
-  void ApplyPass(std::uint32_t place, double now_ms);
   void ApplySignal(const engine::Signal& signal, const engine::PassEffects& effects,
                    std::uint32_t place, double now_ms);
   void OnHeld(std::uint32_t request, double now_ms);
@@ -102,8 +107,6 @@ class DisaggregatedRun final : public RunLoop {
   PoolState prefill_, decode_;
   PoolRouter prefill_router_, decode_router_;
   std::vector<router::Decision> decisions_;
-  bool first_round_ = true;
-  std::uint32_t started_places_ = 0;  // workers up to this one had their chance in this round
   bool source_first_ = true;       // vLLM; SGLang reserves the destination first
   std::vector<Handoff> handoffs_;  // by request id
   std::uint64_t released_ = 0;

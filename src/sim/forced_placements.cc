@@ -12,6 +12,8 @@
 #include "base/result.h"
 #include "scenario/placements.h"
 #include "sim/outcome.h"
+#include "workload/agentic_graph.h"
+#include "workload/agentic_source.h"
 #include "workload/request.h"
 #include "workload/source.h"
 
@@ -35,7 +37,9 @@ ForcedPlacements::ForcedPlacements(std::shared_ptr<const scenario::Placements> p
       row_of_(source.RequestCount(), workload::kNone) {
   for (std::uint32_t i = 0; i < placements_->rows.size(); ++i) {
     const scenario::PlacedRow& row = placements_->rows[i];
-    if (row.session && row.turn) {
+    if (row.request_id) {
+      by_id_[*row.request_id].numbers.push_back(i);
+    } else if (row.session && row.turn) {
       by_turn_[TurnKey{*row.session, *row.turn}].numbers.push_back(i);
     } else {
       by_shape_[ShapeKey{row.arrival_ms, row.prompt_tokens, row.output_tokens}].numbers.push_back(
@@ -45,6 +49,11 @@ ForcedPlacements::ForcedPlacements(std::shared_ptr<const scenario::Placements> p
 }
 
 ForcedPlacements::Rows* ForcedPlacements::Find(const workload::Request& request) {
+  if (const workload::AgenticSource* agentic = source_.Agentic()) {
+    if (Rows* rows = by_id_.Find(agentic->graph().nodes[request.id].id)) {
+      return rows;
+    }
+  }
   if (request.session != workload::kNone && request.turn != workload::kNone) {
     Rows* rows = by_turn_.Find(TurnKey{source_.SessionName(request.session), request.turn});
     if (rows != nullptr) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // ForcedPlacements: the decisions of an earlier report, found again for the requests of this run
-// (chapter 05, rule 13). A row belongs to a request by session and turn where it has them, else by
-// arrival time, input length and requested output length, in row order.
+// (chapter 05, rule 13). A row belongs to a request by request_id, or session and turn, where it has
+// them, else by arrival time, input length and requested output length, in row order.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/flat_map.h"
@@ -43,6 +44,7 @@ class ForcedPlacements {
 
   std::shared_ptr<const scenario::Placements> placements_;
   const workload::RequestSource& source_;
+  FlatMap<std::string, Rows> by_id_;
   FlatMap<TurnKey, Rows> by_turn_;
   FlatMap<ShapeKey, Rows> by_shape_;
   std::vector<std::uint32_t> row_of_;  // by request

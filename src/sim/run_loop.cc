@@ -28,6 +28,8 @@ namespace {
 
 // Drains between two calls of the progress hook.
 constexpr std::uint64_t kProgressDrains = 4096;
+// Zero-time passes without any effect that one worker may make in a row at one time.
+constexpr std::uint64_t kIdlePassLimit = 10000;
 
 }  // namespace
 
@@ -208,6 +210,82 @@ void RunLoop::TakeTickAt(double now_ms) {
   if (telemetry_ && !telemetry_->samples().empty() && telemetry_->NextMs() == now_ms) {
     telemetry_->Take(TelemetrySample::Kind::kPeriodic, now_ms);
   }
+}
+
+bool RunLoop::NextArrival(double now_ms, workload::Request& out) {
+  if (!source_.Release(now_ms, out)) {
+    return false;
+  }
+  recorder_.OnArrival(out);
+  if (telemetry_) {
+    telemetry_->OnArrival();
+  }
+  return true;
+}
+
+void RunLoop::CompletePass(std::uint32_t place, double now_ms) {
+  workers_[place].Complete();
+  CollectEvents(place, now_ms);
+}
+
+bool RunLoop::CompleteDue(double now_ms) {
+  bool changed = false;
+  while (!queue_.empty() && queue_.TopMs() == now_ms) {
+    const std::uint32_t place = queue_.TopWorker();
+    queue_.Pop();
+    CompletePass(place, now_ms);
+    ApplyPass(place, now_ms);
+    MarkRunnable(place);
+    changed = true;
+  }
+  return changed;
+}
+
+Result<bool> RunLoop::StartWorkers(Pool pool, std::uint32_t from, std::uint32_t to,
+                                   double now_ms) {
+  bool changed = false;
+  while (const std::optional<std::uint32_t> place = TakeRunnable(from, to)) {
+    started_places_ = std::max(started_places_, *place);
+    DYNO_TRY(const bool ended, StartWorker(pool, *place, now_ms));
+    changed = changed || ended;
+  }
+  return changed;
+}
+
+Result<bool> RunLoop::StartWorker(Pool pool, std::uint32_t place, double now_ms) {
+  engine::Worker& w = workers_[place];
+  bool ended = false;
+  std::uint64_t idle_passes = 0;
+  while (w.CanStart()) {
+    w.Start(now_ms);
+    if (w.Failed()) {
+      return std::unexpected(TimingFailed(w, now_ms));
+    }
+    for (std::uint32_t rank = 0; rank < w.ranks(); ++rank) {
+      for (const engine::Admission& admission : w.Effects(rank).admissions) {
+        recorder_.OnAdmitted(admission.request, pool, now_ms, admission.reused_tokens);
+      }
+    }
+    if (w.NextMs() > now_ms) {
+      if (feeds_[place] != nullptr) {
+        feeds_[place]->OnStarted(w.id());
+      }
+      queue_.Set(place, w.NextMs());
+      break;
+    }
+    CompletePass(place, now_ms);
+    const bool effect = w.HadEffect();
+    ApplyPass(place, now_ms);
+    if (!effect && SetAside(place)) {
+      break;
+    }
+    ended = true;
+    idle_passes = effect ? 0 : idle_passes + 1;
+    if (idle_passes > kIdlePassLimit) {
+      return std::unexpected(NoProgress(w, now_ms));
+    }
+  }
+  return ended;
 }
 
 void RunLoop::Requeue(std::uint32_t place) {
