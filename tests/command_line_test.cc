@@ -99,7 +99,7 @@ TEST_F(CommandLine, VersionAndHelpGoToStandardOutput) {
 TEST_F(CommandLine, UsageErrorsAreOneLineWithExitCode2) {
   const std::string trace = Write("t.jsonl", std::string(kRow));
   const std::pair<std::vector<std::string>, std::string> cases[] = {
-      {{}, "a command is needed: replay or trace; see dynosim --help"},
+      {{}, "a command is needed: predict, replay, trace, explain or schema; see dynosim --help"},
       {{"predict"}, "unexpected argument 'predict'"},
       {{"--verison"}, "unknown flag --verison; did you mean --version?"},
       {{"replay"},
@@ -108,10 +108,8 @@ TEST_F(CommandLine, UsageErrorsAreOneLineWithExitCode2) {
        "unknown flag --num-worker; did you mean --num-workers?"},
       {{"replay", trace, "--num-workers", "-1"},
        "--num-workers: must be an integer from 1 to 65536, got \"-1\""},
-      {{"replay", trace, "--kv-event-lag-ms", "-1.0"},
-       "--kv-event-lag-ms: is not available in this version (it belongs to the KV router)"},
-      {{"replay", trace, "--router-mode", "kv_router"},
-       "--router-mode: kv_router is not available in this version"},
+      {{"replay", trace, "--planner-config", "p.json"},
+       "--planner-config: is not available in this version (it belongs to the planner)"},
       {{"replay", trace, "--extra-engine-args", R"({"engine":{"blocksize":4}})"},
        "--extra-engine-args: engine: unknown field \"blocksize\"; did you mean \"block_size\"?"},
       {{"replay", trace, "--trace-format", "nope"},

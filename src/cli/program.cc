@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 
 #include "base/result.h"
 #include "cli/cmd_predict.h"
+#include "cli/cmd_explain.h"
 #include "cli/cmd_replay.h"
 #include "cli/cmd_trace.h"
 #include "cli/replay_options.h"
@@ -65,6 +67,16 @@ int Run(int argc, const char* const* argv) {
   scenario::ReplayFlags flags;
   AddReplayOptions(*replay, flags);
   replay->allow_extras();
+  std::string report;
+  std::string request;
+  CLI::App* explain =
+      app.add_subcommand("explain", "Prints the routing decisions of one request of a report");
+  explain->add_option("report", report, "Report written with --capture-routing")
+      ->type_name("REPORT")
+      ->required();
+  explain->add_option("--request", request, "uuid, request_id or number (from 1) of the request")
+      ->type_name("ID")
+      ->required();
   TraceOptions trace;
   AddTraceCommand(app, trace);
   PredictOptions prediction;
@@ -95,10 +107,13 @@ int Run(int argc, const char* const* argv) {
   if (schema->parsed()) {
     return RunSchema(prediction);
   }
+  if (explain->parsed()) {
+    return RunExplain(report, request);
+  }
   if (!replay->parsed()) {
     return ReportError({.where = "",
-                        .message = "a command is needed: predict, replay, trace or schema; see "
-                                   "dynosim --help"});
+                        .message = "a command is needed: predict, replay, trace, explain or "
+                                   "schema; see dynosim --help"});
   }
   return RunReplay(flags);
 }

@@ -12,6 +12,7 @@
 #include "config/decode.h"
 #include "scenario/engine_lowering.h"
 #include "scenario/engine_section.h"
+#include "scenario/router_section.h"
 #include "scenario/scenario.h"
 #include "scenario/traffic_section.h"
 
@@ -47,6 +48,16 @@ void RefuseSections(Decoder& v, Stack stack) {
   }
 }
 
+// The planner is known by name; it can only be switched off.
+void PlannerFields(Decoder& v) {
+  constexpr std::array<std::string_view, 1> kPolicies = {"disabled"};
+  v.Doc("Scaling of the workers during the run; only disabled in this version.")
+      .ObjectIfPresent("planner", [&](Decoder& planner) {
+        std::string policy = "disabled";
+        planner.Field("policy", policy, kPolicies);
+      });
+}
+
 void DocumentFields(Decoder& v, Stack stack, PredictionDocument& document) {
   RefuseSections(v, stack);
   v.Doc("Requests, their arrival and the end of the run; absent: 100 synthetic requests.")
@@ -61,6 +72,12 @@ void DocumentFields(Decoder& v, Stack stack, PredictionDocument& document) {
       SlaFields(sla, document.sla);
     });
   });
+  if (stack == Stack::kDynamo) {
+    v.Doc("Where requests go; absent: round robin.").ObjectIfPresent("router", [&](Decoder& router) {
+      RouterFields(router, document.router);
+    });
+    PlannerFields(v);
+  }
   v.Doc("How the simulation itself runs; nothing to choose so far.")
       .Object("execution", [](Decoder& execution) {
         execution.Refuse("resources", "is not available in this version");
@@ -98,6 +115,7 @@ Result<Scenario> MakeScenario(const PredictionDocument& document, const std::str
   if (const auto seconds = document.traffic.stop.max_virtual_time_seconds) {
     scenario.max_sim_time_ms = *seconds * 1000.0;
   }
+  DYNO_TRY(scenario.router, MakeRouter(document.router, where));
   DYNO_TRY_VOID(MakeEngines(document.engine, where, scenario));
   return scenario;
 }

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "scenario/engine_section.h"
+#include "scenario/router_section.h"
 #include "scenario/scenario.h"
 #include "scenario/traffic_section.h"
 
@@ -22,6 +23,7 @@ enum class Stack : std::uint8_t { kEngine, kDynamo };
 struct PredictionDocument {
   TrafficSection traffic = DefaultTraffic();
   EngineSection engine;
+  RouterSection router;
   Goodput sla;
 };
 

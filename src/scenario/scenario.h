@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/settings.h"
+#include "router/config.h"
+#include "scenario/placements.h"
 #include "workload/spec.h"
 
 namespace dynosim::scenario {
@@ -38,6 +41,9 @@ struct Scenario {
   bool capture_per_request = false;
   TelemetryOptions telemetry;
   Goodput goodput;
+  router::RouterSettings router;
+  std::shared_ptr<const Placements> placements{};  // forced decisions, null for none
+  std::string placements_path{};                 // where they come from, for reports
   // Tokens of a KV block of the engine that computes prompts.
   std::uint64_t block_size() const {
     return prefill_engine ? prefill_engine->block_size : engine.block_size;
