@@ -23,7 +23,10 @@ constexpr std::string_view kKvRouter = "kv_router";
 }  // namespace
 
 void RouterFields(Decoder& v, RouterSection& r) {
-  static const std::vector<std::string_view> policies = router::RouterModes();
+  std::vector<std::string_view> policies;
+  for (const router::Policy& policy : router::Policies()) {
+    policies.push_back(policy.name);
+  }
   constexpr std::array<std::string_view, 3> kLoadModels = {"none", "ais", "aic"};
   v.Doc("Who gets a request.").Field("policy", r.policy, policies);
   v.Doc("Forecast of the prefill work in flight.").Object("prefill_load_model", [&](Decoder& m) {
