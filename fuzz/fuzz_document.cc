@@ -43,8 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       CheckError(decoded.error());
       continue;
     }
-    const auto workload =
-        dynosim::scenario::MakeWorkload(decoded->traffic, decoded->engine.model);
+    const auto workload = dynosim::scenario::MakeWorkload(decoded->traffic, decoded->engine.model);
     DYNO_CHECK(workload.synthetic.has_value() != workload.trace.has_value());
     const bool pair = decoded->engine.prefill && decoded->engine.decode;
     DYNO_CHECK(pair != decoded->engine.aggregated.has_value());

@@ -53,8 +53,8 @@ class PredictCommand : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   Finished Run(const std::string& arguments) const {
-    const std::string command = "cd " + folder_ + " && " + DYNO_PROGRAM + " " + arguments +
-                                " >stdout 2>stderr";
+    const std::string command =
+        "cd " + folder_ + " && " + DYNO_PROGRAM + " " + arguments + " >stdout 2>stderr";
     const int status = std::system(command.c_str());
     return {.code = WEXITSTATUS(status), .out = Content("stdout"), .error = Content("stderr")};
   }
@@ -92,8 +92,9 @@ TEST_F(PredictCommand, WritesTheReportAndPrintsTheTable) {
 }
 
 TEST_F(PredictCommand, PrintsTheSummaryAsOneLineOfJson) {
-  const Finished done = Predict("--format json --set traffic.stop.requests=3 --set "
-                                "traffic.stop.requests=4");
+  const Finished done = Predict(
+      "--format json --set traffic.stop.requests=3 --set "
+      "traffic.stop.requests=4");
   EXPECT_EQ(done.code, 0) << done.error;
   EXPECT_EQ(done.out.find('\n'), done.out.size() - 1);
   const auto summary = ParseJson(done.out, "output");
@@ -141,7 +142,8 @@ TEST_F(PredictCommand, NeverReplacesWhatItReads) {
   Write("out/requests.jsonl", R"({"timestamp":0,"input_length":8,"output_length":1,"hash_ids":[1]})"
                               "\n");
   const Finished refused = Predict(
-      "--overwrite --set 'traffic={source: {type: trace, paths: [out/requests.jsonl]}, load: {type: "
+      "--overwrite --set 'traffic={source: {type: trace, paths: [out/requests.jsonl]}, load: "
+      "{type: "
       "trace_timestamps}}'");
   EXPECT_EQ(refused.code, 2);
   EXPECT_EQ(refused.error,
@@ -175,9 +177,8 @@ TEST_F(PredictCommand, ExitCodesTellConfigurationFromFailure) {
 }
 
 TEST_F(PredictCommand, ErrorsOfTheTraceNameTheDocument) {
-  Write("agentic.jsonl",
-        R"({"schema":"agentic-mooncake/v2"})"
-        "\n");
+  Write("agentic.jsonl", R"({"schema":"agentic-mooncake/v2"})"
+                         "\n");
   const Finished refused = Predict(
       "--set 'traffic={source: {type: trace, format: agentic_mooncake, paths: [agentic.jsonl]}, "
       "load: {type: trace_timestamps, agentic_lanes: 1}}'");
@@ -213,8 +214,7 @@ TEST_F(PredictCommand, TheLibraryGivesTheSameSummary) {
       R"("blocks":256}},"timing":{"type":"fixed","prefill_ms":1,"decode_ms":1}}}}})",
       "document");
   ASSERT_TRUE(document);
-  const auto scenario =
-      scenario::BuildPrediction(*document, scenario::Stack::kEngine, "document");
+  const auto scenario = scenario::BuildPrediction(*document, scenario::Stack::kEngine, "document");
   ASSERT_TRUE(scenario) << scenario.error().Text();
   const auto run = report::RunScenario(*scenario);
   ASSERT_TRUE(run);

@@ -105,8 +105,8 @@ std::string EngineLine(const engine::EngineSettings& s, std::uint32_t workers) {
   const Json* kind = s.timing_config.Find("provider");
   kind = kind == nullptr ? s.timing_config.Find("type") : kind;
   return fmt::format("Engine ({}): {} x {}, {} KV blocks of {} tokens per rank, timing {}\n",
-                     engine::WorkerRoleName(s.worker_role), workers,
-                     engine::BackendName(s.backend), s.num_gpu_blocks, s.block_size,
+                     engine::WorkerRoleName(s.worker_role), workers, engine::BackendName(s.backend),
+                     s.num_gpu_blocks, s.block_size,
                      kind != nullptr && kind->is_string() ? kind->string() : "unknown");
 }
 
@@ -195,8 +195,7 @@ CLI::App* AddPredictCommand(CLI::App& app, PredictOptions& options) {
         ->take_last()
         ->group("");
   }
-  command
-      ->add_flag_callback("--online", [&options] { options.unavailable = "--online"; })
+  command->add_flag_callback("--online", [&options] { options.unavailable = "--online"; })
       ->group("");
   return command;
 }

@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kOption = "--output-dir";
 constexpr std::array<std::string_view, 6> kKnownFiles = {
-    "prediction.json",       "recommendation.json",    "recommendation.csv",
-    "requests.jsonl",        "resource-runtime.json",  "execution-events.jsonl"};
+    "prediction.json", "recommendation.json",   "recommendation.csv",
+    "requests.jsonl",  "resource-runtime.json", "execution-events.jsonl"};
 
 // NNNN.yaml
 bool IsRecommendation(const fs::path& path) {
@@ -78,8 +78,8 @@ Result<void> PrepareOutputDirectory(const std::string& path, bool overwrite,
     return {};
   }
   if (!overwrite) {
-    return UsageError(option, "directory " + path + " is not empty; --overwrite replaces the " +
-                                  "results in it");
+    return UsageError(
+        option, "directory " + path + " is not empty; --overwrite replaces the " + "results in it");
   }
   const std::vector<fs::path> results = KnownResults(path);
   for (const fs::path& result : results) {

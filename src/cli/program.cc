@@ -12,8 +12,8 @@
 #include <CLI/CLI.hpp>
 
 #include "base/result.h"
-#include "cli/cmd_predict.h"
 #include "cli/cmd_explain.h"
+#include "cli/cmd_predict.h"
 #include "cli/cmd_replay.h"
 #include "cli/cmd_trace.h"
 #include "cli/replay_options.h"

@@ -309,8 +309,9 @@ void Decoder::Field(std::string_view name, std::vector<std::string>& out) {
   if (value == nullptr) {
     return;
   }
-  const bool fits = value->is_array() && !value->array().empty() &&
-                    std::ranges::all_of(value->array(), [](const Json& v) { return v.is_string(); });
+  const bool fits =
+      value->is_array() && !value->array().empty() &&
+      std::ranges::all_of(value->array(), [](const Json& v) { return v.is_string(); });
   if (!fits) {
     Fail(name, "must be a list of at least one string, got " +
                    (value->is_array() && value->array().empty() ? "an empty one" : Shown(*value)));

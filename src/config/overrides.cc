@@ -30,8 +30,8 @@ Result<std::vector<std::string_view>> SplitPath(std::string_view path, const std
       return UsageError(where, "--set path " + Quoted(path) + " has an empty name between dots");
     }
     if (part.find_first_not_of("0123456789") == std::string_view::npos) {
-      return UsageError(where, "--set path " + Quoted(path) + ": lists have no index here; replace " +
-                                   "the whole list");
+      return UsageError(where, "--set path " + Quoted(path) +
+                                   ": lists have no index here; replace " + "the whole list");
     }
     parts.push_back(part);
     if (dot == rest.size()) {

@@ -25,17 +25,17 @@ struct Shape {
 };
 
 void ShapeFields(Decoder& v, Shape& s) {
-  const std::array forms = {
-      Variant{"square", "Equal sides.",
-              [&](Decoder& form) {
-                form.Doc("In cm.").Field("side", s.side, IntegerRange{.min = 1, .max = 9});
-              }},
-      Variant{"box", "Two sides.", [&](Decoder& form) {
-                form.Require("width");
-                form.Field("width", s.width, kAboveZero);
-                form.Field("height", s.height, kPositive, "auto");
-                form.Field("labels", s.labels);
-              }}};
+  const std::array forms = {Variant{"square", "Equal sides.",
+                                    [&](Decoder& form) {
+                                      form.Doc("In cm.").Field("side", s.side,
+                                                               IntegerRange{.min = 1, .max = 9});
+                                    }},
+                            Variant{"box", "Two sides.", [&](Decoder& form) {
+                                      form.Require("width");
+                                      form.Field("width", s.width, kAboveZero);
+                                      form.Field("height", s.height, kPositive, "auto");
+                                      form.Field("labels", s.labels);
+                                    }}};
   s.kind = v.Variants("type", forms);
 }
 

@@ -16,10 +16,10 @@
 namespace dynosim::config {
 namespace {
 
-constexpr std::array<std::string_view, 9> kTrue = {"yes",  "Yes",  "YES", "true", "True", "TRUE",
-                                                    "on",   "On",   "ON"};
-constexpr std::array<std::string_view, 9> kFalse = {"no",    "No",    "NO",  "false", "False",
-                                                     "FALSE", "off",   "Off", "OFF"};
+constexpr std::array<std::string_view, 9> kTrue = {"yes",  "Yes", "YES", "true", "True",
+                                                   "TRUE", "on",  "On",  "ON"};
+constexpr std::array<std::string_view, 9> kFalse = {"no",    "No",  "NO",  "false", "False",
+                                                    "FALSE", "off", "Off", "OFF"};
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 

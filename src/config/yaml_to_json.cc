@@ -203,7 +203,8 @@ void Builder::Open(const YAML::Mark& mark, const std::string& tag, std::string_v
   if (NeedsKey()) {
     return Fail(mark.line, "a key must be a plain word");
   }
-  if (!tag.empty() && tag != "?" && tag != "!" && tag != std::string(kTagPrefix) + std::string(kind)) {
+  if (!tag.empty() && tag != "?" && tag != "!" &&
+      tag != std::string(kTagPrefix) + std::string(kind)) {
     return Fail(mark.line, "the tag " + Quoted(tag) + " is not supported");
   }
   if (stack_.size() >= kMaxDepth) {
@@ -325,8 +326,7 @@ Result<Json> ParseYaml(std::string_view text, const std::string& where) {
     while (!builder.error() && parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& error) {
-    const std::string line =
-        error.mark.is_null() ? "" : ":" + std::to_string(error.mark.line + 1);
+    const std::string line = error.mark.is_null() ? "" : ":" + std::to_string(error.mark.line + 1);
     return UsageError(where + line, "malformed YAML: " + error.msg);
   } catch (const std::exception& error) {
     return UsageError(where, std::string("malformed YAML: ") + error.what());
@@ -335,8 +335,8 @@ Result<Json> ParseYaml(std::string_view text, const std::string& where) {
     return std::unexpected(*builder.error());
   }
   if (builder.documents() > 1) {
-    return UsageError(where, "must contain one YAML document, got " +
-                                 std::to_string(builder.documents()));
+    return UsageError(where,
+                      "must contain one YAML document, got " + std::to_string(builder.documents()));
   }
   return builder.Take();
 }

@@ -23,8 +23,7 @@ TEST(Yaml, PlainScalarsHaveTheTypesOfYaml11) {
             R"([true,true,true,false,false,false,"y","n"])");
   EXPECT_EQ(Read("[~, null, NULL, '']"), R"([null,null,null,""])");
   EXPECT_EQ(Read("[0, 12, -3, +4, 1_000, 0x1F, 0b101, 010, -0]"), "[0,12,-3,4,1000,31,5,8,0]");
-  EXPECT_EQ(Read("[1.5, -.5, 1., 1e3, 1.0e-3, 6.02E+23]"),
-            "[1.5,-0.5,1.0,1000.0,0.001,6.02e+23]");
+  EXPECT_EQ(Read("[1.5, -.5, 1., 1e3, 1.0e-3, 6.02E+23]"), "[1.5,-0.5,1.0,1000.0,0.001,6.02e+23]");
   EXPECT_EQ(Read("[1:30, 2024-01-01, 08, 0x, 1.2.3, abc, inf, nan, -, 1e]"),
             R"(["1:30","2024-01-01","08","0x","1.2.3","abc","inf","nan","-","1e"])");
   EXPECT_EQ(Read("['12', \"true\", !!str 5, !!int '7', !!float 2]"), R"(["12","true","5",7,2.0])");
@@ -56,8 +55,7 @@ TEST(Yaml, AliasesCopyAndMergesKeepOwnKeys) {
 
 TEST(Yaml, ErrorsNameTheLine) {
   EXPECT_EQ(Read("a: 1\nb: [1,\n"), "f.yaml:3: malformed YAML: end of sequence flow not found");
-  EXPECT_EQ(Read("a:\n  b: 1\n  b: 2\n"),
-            "f.yaml:2: the key \"b\" is given twice in one mapping");
+  EXPECT_EQ(Read("a:\n  b: 1\n  b: 2\n"), "f.yaml:2: the key \"b\" is given twice in one mapping");
   EXPECT_EQ(Read("a: 1\n? [x]\n: 2\n"), "f.yaml:2: a key must be a plain word");
   EXPECT_EQ(Read("a: !color red\n"), "f.yaml:1: the tag \"!color\" is not supported for \"red\"");
   EXPECT_EQ(Read("a: !!int x\n"),
@@ -69,8 +67,7 @@ TEST(Yaml, ErrorsNameTheLine) {
 }
 
 TEST(Yaml, AnAliasInsideItsOwnValueIsAnError) {
-  EXPECT_EQ(Read("a: &x [1, *x]\n"),
-            "f.yaml:1: an alias must not stand inside the value it names");
+  EXPECT_EQ(Read("a: &x [1, *x]\n"), "f.yaml:1: an alias must not stand inside the value it names");
 }
 
 TEST(Yaml, AliasesThatBlowUpTheDocumentAreAnError) {

@@ -183,8 +183,8 @@ void CheckWorker(Decoder& v, const EngineSection& e, const std::string& role,
   const std::string path = "workers." + role + ".";
   const std::string backend(engine::BackendName(e.backend));
   if (e.backend != Backend::kSglang && worker->kv_cache.block_size == 1) {
-    v.Fail(path + "kv_cache.block_size", "must be an integer >= 2 with backend " + backend +
-                                             ", got 1");
+    v.Fail(path + "kv_cache.block_size",
+           "must be an integer >= 2 with backend " + backend + ", got 1");
   }
   if (e.backend != Backend::kVllm && worker->scheduler.prefill_schedule_interval != 1) {
     v.Fail(path + "scheduler.prefill_schedule_interval",
@@ -211,8 +211,7 @@ std::uint64_t DefaultBlockSize(Backend backend) {
 }
 
 void EngineSectionFields(Decoder& v, EngineSection& e) {
-  v.Doc("One pool of workers, or prefill and decode pools.")
-      .Field("mode", e.disaggregated, kModes);
+  v.Doc("One pool of workers, or prefill and decode pools.").Field("mode", e.disaggregated, kModes);
   v.Require("model");
   v.Doc("Hugging Face id, or a local directory with config.json.").Field("model", e.model);
   v.Require("hardware");
@@ -228,8 +227,8 @@ void EngineSectionFields(Decoder& v, EngineSection& e) {
     ReadWorker(workers, "aggregated", "Workers that do both.", defaults.scheduler.max_sequences,
                e.aggregated);
     ReadWorker(workers, "prefill", "Workers that compute prompts.", 1, e.prefill);
-    ReadWorker(workers, "decode", "Workers that generate tokens.",
-               defaults.scheduler.max_sequences, e.decode);
+    ReadWorker(workers, "decode", "Workers that generate tokens.", defaults.scheduler.max_sequences,
+               e.decode);
     workers.Refuse("encoder", kLater);
   });
   TransferSection transfer;

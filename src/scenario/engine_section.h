@@ -64,8 +64,8 @@ struct WorkerSection {
 };
 
 struct TransferSection {
-  std::optional<std::uint64_t> bytes_per_token;     // absent: auto
-  std::optional<double> bandwidth_gb_per_second;    // absent: no delay
+  std::optional<std::uint64_t> bytes_per_token;   // absent: auto
+  std::optional<double> bandwidth_gb_per_second;  // absent: no delay
   engine::TransferTiming timing_mode = engine::TransferTiming::kDestinationMissing;
 };
 

@@ -42,8 +42,9 @@ void RefuseSections(Decoder& v, Stack stack) {
   }
   for (const std::string_view name : {"router", "planner"}) {
     if (v.Has(name) && stack == Stack::kEngine) {
-      v.Fail(name, "is a section of --stack dynamo; known for --stack engine are: engine, "
-                   "evaluation, execution, traffic");
+      v.Fail(name,
+             "is a section of --stack dynamo; known for --stack engine are: engine, "
+             "evaluation, execution, traffic");
     }
   }
 }
@@ -73,9 +74,8 @@ void DocumentFields(Decoder& v, Stack stack, PredictionDocument& document) {
     });
   });
   if (stack == Stack::kDynamo) {
-    v.Doc("Where requests go; absent: round robin.").ObjectIfPresent("router", [&](Decoder& router) {
-      RouterFields(router, document.router);
-    });
+    v.Doc("Where requests go; absent: round robin.")
+        .ObjectIfPresent("router", [&](Decoder& router) { RouterFields(router, document.router); });
     PlannerFields(v);
   }
   v.Doc("How the simulation itself runs; nothing to choose so far.")
@@ -127,8 +127,7 @@ Result<Scenario> BuildPrediction(const Json& json, Stack stack, const std::strin
 
 Json PredictionSchema(Stack stack) {
   PredictionDocument document;
-  Json fields = config::DescribeFields(
-      [&](Decoder& v) { DocumentFields(v, stack, document); });
+  Json fields = config::DescribeFields([&](Decoder& v) { DocumentFields(v, stack, document); });
   Json schema;
   schema.Add("$schema", "https://json-schema.org/draft/2020-12/schema");
   schema.Add("title", "Document of dynosim predict");

@@ -107,9 +107,8 @@ TEST(Prediction, CountsPerLoadUnitRoundHalfToEvenAndAreAtLeastOne) {
   EXPECT_EQ(count("1", "2.5"), 2);
   EXPECT_EQ(count("1", "3.5"), 4);
   EXPECT_EQ(count("1", "0.1"), 1);
-  const Scenario rate =
-      Build(kDocument, {"traffic.load={type: poisson, requests_per_second: 0.5}",
-                        "traffic.stop={requests_per_load_unit: 7}"});
+  const Scenario rate = Build(kDocument, {"traffic.load={type: poisson, requests_per_second: 0.5}",
+                                          "traffic.stop={requests_per_load_unit: 7}"});
   EXPECT_EQ(rate.workload.synthetic->request_count, 4);  // 3.5
 }
 
@@ -146,19 +145,19 @@ TEST(Prediction, TracesKeepTheirOptions) {
   EXPECT_EQ(s.workload.trace->execution_model, "some/model");
   EXPECT_EQ(s.workload.arrival_speedup_ratio, 2.0);
   EXPECT_EQ(s.max_sim_time_ms, 1500.0);
-  const Scenario closed = Build(
-      kDocument, {std::string(kTrace), "traffic.load={type: concurrency, concurrency: 4}"});
+  const Scenario closed =
+      Build(kDocument, {std::string(kTrace), "traffic.load={type: concurrency, concurrency: 4}"});
   EXPECT_EQ(closed.workload.replay_concurrency, 4);
   EXPECT_EQ(closed.workload.trace->execution_model, std::nullopt);
 }
 
 TEST(Prediction, WorkersBecomeEngines) {
-  const Scenario s = Build(
-      kDocument,
-      {"engine.workers.aggregated.parallelism={replicas: 3, tensor: 2, attention_data: 4}",
-       "engine.workers.aggregated.scheduler={max_batched_tokens: 4096, max_sequences: 32}",
-       "engine.workers.aggregated.kv_cache.prefix_caching=no",
-       "engine.workers.aggregated.startup_seconds=12"});
+  const Scenario s =
+      Build(kDocument,
+            {"engine.workers.aggregated.parallelism={replicas: 3, tensor: 2, attention_data: 4}",
+             "engine.workers.aggregated.scheduler={max_batched_tokens: 4096, max_sequences: 32}",
+             "engine.workers.aggregated.kv_cache.prefix_caching=no",
+             "engine.workers.aggregated.startup_seconds=12"});
   EXPECT_EQ(s.num_workers, 3U);
   EXPECT_EQ(s.engine.tensor_parallel_size, 2U);
   EXPECT_EQ(s.engine.dp_size, 4U);
@@ -194,10 +193,11 @@ TEST(Prediction, FixedBytesBecomeWholeBlocks) {
       kDocument, {"engine.workers.aggregated.kv_cache={block_size: 16, bytes_per_token: 1000, "
                   "capacity: {type: fixed, bytes: 100000}}"});
   EXPECT_EQ(s.engine.num_gpu_blocks, 6U);
-  EXPECT_EQ(ErrorOf("engine.workers.aggregated.kv_cache={block_size: 16, bytes_per_token: 1000, "
-                    "capacity: {type: fixed, bytes: 15000}}"),
-            "d: engine.workers.aggregated: kv_cache.capacity.bytes: 15000 is less than one block of "
-            "16 tokens of 1000 bytes");
+  EXPECT_EQ(
+      ErrorOf("engine.workers.aggregated.kv_cache={block_size: 16, bytes_per_token: 1000, "
+              "capacity: {type: fixed, bytes: 15000}}"),
+      "d: engine.workers.aggregated: kv_cache.capacity.bytes: 15000 is less than one block of "
+      "16 tokens of 1000 bytes");
 }
 
 TEST(Prediction, BoundsBecomeGoodput) {
@@ -315,8 +315,7 @@ TEST(Prediction, EngineRefusalsNamePathAndReason) {
        "d: engine.backend: must be one of vllm, sglang, trtllm, got an object"},
       {"engine.mode=disaggregated",
        "d: engine.workers: mode disaggregated requires workers.prefill and workers.decode"},
-      {"engine.workers.decode={}",
-       "d: engine.workers.decode: is not accepted in mode aggregated"},
+      {"engine.workers.decode={}", "d: engine.workers.decode: is not accepted in mode aggregated"},
       {"engine.kv_transfer={}", "d: engine.kv_transfer: is not accepted in mode aggregated"},
       {"engine.workers.aggregated.kv_cache.block_size=1",
        "d: engine.workers.aggregated.kv_cache.block_size: must be an integer >= 2 with backend "
@@ -372,17 +371,16 @@ TEST(Prediction, TheSchemaNamesEveryField) {
   EXPECT_EQ(DumpJson(*schema.Find("required")), R"(["engine"])");
   const Json* engine = sections->Find("engine");
   EXPECT_EQ(DumpJson(*engine->Find("required")), R"(["model","hardware","workers"])");
-  const Json* prefill = engine->Find("properties")->Find("workers")->Find("properties")->Find(
-      "prefill");
+  const Json* prefill =
+      engine->Find("properties")->Find("workers")->Find("properties")->Find("prefill");
   const Json* sequences = prefill->Find("anyOf")
                               ->array()[0]
                               .Find("properties")
                               ->Find("scheduler")
                               ->Find("properties")
                               ->Find("max_sequences");
-  EXPECT_EQ(DumpJson(*sequences),
-            R"({"type":"integer","minimum":1,"description":)"
-            R"("Sequences that run at a time on a rank.","default":1})");
+  EXPECT_EQ(DumpJson(*sequences), R"({"type":"integer","minimum":1,"description":)"
+                                  R"("Sequences that run at a time on a rank.","default":1})");
   EXPECT_NE(PredictionSchema(Stack::kDynamo).Find("properties")->Find("router"), nullptr);
 }
 

@@ -44,8 +44,8 @@ void RouterFields(Decoder& v, RouterSection& r) {
     return;
   }
   if (r.prefill_load_model != "none") {
-    v.Fail("prefill_load_model.type", "must be none with policy " + r.policy + ", got \"" +
-                                          r.prefill_load_model + "\"");
+    v.Fail("prefill_load_model.type",
+           "must be none with policy " + r.policy + ", got \"" + r.prefill_load_model + "\"");
   }
   for (const std::string_view name :
        {"overlap_score_credit", "prefill_load_scale", "temperature"}) {

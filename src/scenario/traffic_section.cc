@@ -98,13 +98,12 @@ void TraceFields(Decoder& v, SourceSection& s) {
 }
 
 void SourceFields(Decoder& v, SourceSection& s) {
-  const std::array forms = {
-      Variant{"synthetic", "Independent requests of equal lengths.",
-              [&](Decoder& form) { SyntheticFields(form, s); }},
-      Variant{"synthetic-session", "Conversations of several turns.",
-              [&](Decoder& form) { SyntheticSessionFields(form, s); }},
-      Variant{"trace", "Requests of recorded files.",
-              [&](Decoder& form) { TraceFields(form, s); }}};
+  const std::array forms = {Variant{"synthetic", "Independent requests of equal lengths.",
+                                    [&](Decoder& form) { SyntheticFields(form, s); }},
+                            Variant{"synthetic-session", "Conversations of several turns.",
+                                    [&](Decoder& form) { SyntheticSessionFields(form, s); }},
+                            Variant{"trace", "Requests of recorded files.",
+                                    [&](Decoder& form) { TraceFields(form, s); }}};
   s.type = static_cast<SourceType>(v.Variants("type", forms));
 }
 
@@ -117,11 +116,11 @@ void RateFields(Decoder& v, LoadSection& l) {
 
 void LoadFields(Decoder& v, LoadSection& l) {
   const std::array forms = {
-      Variant{"concurrency", "Closed loop: so many requests or sessions at a time.",
-              [&](Decoder& form) {
-                form.Doc("Requests or sessions in flight.")
-                    .Field("concurrency", l.concurrency, kInt64);
-              }},
+      Variant{
+          "concurrency", "Closed loop: so many requests or sessions at a time.",
+          [&](Decoder& form) {
+            form.Doc("Requests or sessions in flight.").Field("concurrency", l.concurrency, kInt64);
+          }},
       Variant{"poisson", "Random arrivals of a given mean rate.",
               [&](Decoder& form) {
                 RateFields(form, l);
@@ -158,37 +157,35 @@ std::string_view LoadName(LoadType type) {
   return kNames[static_cast<std::size_t>(type)];
 }
 
-bool IsRate(LoadType type) {
-  return type == LoadType::kPoisson || type == LoadType::kConstantRate;
-}
+bool IsRate(LoadType type) { return type == LoadType::kPoisson || type == LoadType::kConstantRate; }
 
 void CheckSyntheticLoad(Decoder& v, const TrafficSection& t) {
   const bool sessions = t.source.type == SourceType::kSyntheticSession;
   const std::string_view wanted = sessions ? "sessions_per_second" : "requests_per_second";
   const std::string_view other = sessions ? "requests_per_second" : "sessions_per_second";
   if (t.load.type == LoadType::kTraceTimestamps) {
-    v.Fail("load.type", "synthetic traffic has no timestamps: must be one of concurrency, poisson, "
-                        "constant_rate, got \"trace_timestamps\"");
+    v.Fail("load.type",
+           "synthetic traffic has no timestamps: must be one of concurrency, poisson, "
+           "constant_rate, got \"trace_timestamps\"");
   }
   if (!IsRate(t.load.type)) {
     return;
   }
   if (sessions ? t.load.requests_per_second.has_value() : t.load.sessions_per_second.has_value()) {
-    v.Fail("load." + std::string(other), "the unit of the load rate does not match the source; give " +
-                                            std::string(wanted));
+    v.Fail("load." + std::string(other),
+           "the unit of the load rate does not match the source; give " + std::string(wanted));
   }
   if (sessions ? !t.load.sessions_per_second : !t.load.requests_per_second) {
-    v.Fail("load." + std::string(wanted), "is required by load type " +
-                                              std::string(LoadName(t.load.type)) +
-                                              " with this source");
+    v.Fail("load." + std::string(wanted),
+           "is required by load type " + std::string(LoadName(t.load.type)) + " with this source");
   }
 }
 
 void CheckSyntheticStop(Decoder& v, const TrafficSection& t) {
   const bool sessions = t.source.type == SourceType::kSyntheticSession;
   const StopSection& stop = t.stop;
-  const std::string allowed = sessions ? "sessions or sessions_per_load_unit"
-                                       : "requests or requests_per_load_unit";
+  const std::string allowed =
+      sessions ? "sessions or sessions_per_load_unit" : "requests or requests_per_load_unit";
   if (stop.empty()) {
     v.Fail("stop", "synthetic traffic requires a stop condition: " + allowed);
   }
@@ -217,12 +214,13 @@ void CheckTraceLoad(Decoder& v, const TrafficSection& t) {
     v.Fail("load.type", Named("format", format) + " requires trace_timestamps");
   }
   if (format == "applied_compute_agentic" && t.load.type != LoadType::kConcurrency) {
-    v.Fail("load.type", Named("format", format) + " requires concurrency: its traces have no "
-                                                  "first-turn timestamps");
+    v.Fail("load.type", Named("format", format) +
+                            " requires concurrency: its traces have no "
+                            "first-turn timestamps");
   }
   if (t.load.agentic_lanes && !graph && format != "dynamo") {
-    v.Fail("load.agentic_lanes", "needs format weka, agentic_mooncake or agentic dynamo, got \"" +
-                                     format + "\"");
+    v.Fail("load.agentic_lanes",
+           "needs format weka, agentic_mooncake or agentic dynamo, got \"" + format + "\"");
   }
 }
 

@@ -165,8 +165,8 @@ Result<LoadedWorkload> Load(const WorkloadSpec& workload, const TraceSpec& spec,
                         "agentic traces are not supported with replay_concurrency");
     }
     NormalizeTimes(*contents.graph, workload.arrival_speedup_ratio);
-    loaded.source = std::make_unique<AgenticSource>(*std::move(contents.graph),
-                                                    Unsigned(spec.agentic_lanes));
+    loaded.source =
+        std::make_unique<AgenticSource>(*std::move(contents.graph), Unsigned(spec.agentic_lanes));
     return loaded;
   }
   if (spec.agentic_lanes) {
