@@ -55,9 +55,12 @@ void LoadTracker::Remove(TrackedRequest& request) {
     blocks_[target] -= request.full_blocks;
     return;
   }
+  // A name stands for its whole prefix: behind the first block of its own, all are.
+  bool shared = !further_.empty();
   const auto still_used = [&](kv::BlockName name) {
-    std::uint32_t* further = further_.empty() ? nullptr : further_.Find(Shared{name, target});
+    std::uint32_t* further = shared ? further_.Find(Shared{name, target}) : nullptr;
     if (further == nullptr) {
+      shared = false;
       return false;
     }
     if (--*further == 0) {
