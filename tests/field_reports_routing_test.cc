@@ -60,8 +60,9 @@ TEST(RoutingReports, ASeedAlwaysGivesTheSameTargetsAndSeedsDiffer) {
 
 TEST(RoutingReports, RowsWithEqualArrivalKeepTheirOrderOnEveryRun) {
   for (const std::string mode : {"kv_router", "random", "power_of_two"}) {
-    const FieldReplay replay{
-        .rows = {"0/64/2[1]", "0/128/3[2 3]", "0/192/4[4 5 6]"}, .workers = "2", .router_mode = mode};
+    const FieldReplay replay{.rows = {"0/64/2[1]", "0/128/3[2 3]", "0/192/4[4 5 6]"},
+                             .workers = "2",
+                             .router_mode = mode};
     const FieldResult result = Replayed(replay);
     EXPECT_EQ(result.Of("input_length"), "64 128 192") << mode;
     EXPECT_EQ(DumpJson(*Replayed(replay).report.Find("per_request")),
@@ -81,11 +82,10 @@ TEST(RoutingReports, ACacheIsSeenWhenThePassThatFilledItHasEnded) {
   const FieldResult later = Replayed(FieldReplay{
       .rows = rows, .workers = "2", .router_mode = "kv_router", .kv_event_lag_ms = "0.5"});
   EXPECT_EQ(later.OfRouting(kSelected), "0 0 0");
-  const FieldResult then =
-      Replayed(FieldReplay{.rows = {"0/256/1[1 2 3 4]", "10.5/256/1[1 2 3 4]"},
-                           .workers = "2",
-                           .router_mode = "kv_router",
-                           .kv_event_lag_ms = "0.5"});
+  const FieldResult then = Replayed(FieldReplay{.rows = {"0/256/1[1 2 3 4]", "10.5/256/1[1 2 3 4]"},
+                                                .workers = "2",
+                                                .router_mode = "kv_router",
+                                                .kv_event_lag_ms = "0.5"});
   EXPECT_EQ(then.OfRouting(kSelected), "0 4");
 }
 

@@ -18,8 +18,7 @@ LoadTracker::LoadTracker(std::uint32_t targets, const TrackingRules& rules)
       requests_(targets, 0),
       tracked_(targets) {}
 
-void LoadTracker::Add(TrackedRequest& request, std::uint32_t target,
-                      std::uint64_t prefill_tokens) {
+void LoadTracker::Add(TrackedRequest& request, std::uint32_t target, std::uint64_t prefill_tokens) {
   request.target = target;
   ++requests_[target];
   if (rules_.prefill_tokens) {

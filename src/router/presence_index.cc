@@ -103,9 +103,9 @@ bool PresenceIndex::Narrow(const std::uint64_t* row, std::uint32_t blocks,
 void PresenceIndex::NoteAlive(std::uint32_t blocks, std::vector<PrefixMatch>& out) const {
   for (std::size_t w = 0; w < words_ && blocks > 0; ++w) {
     for (std::uint64_t bits = alive_[w]; bits != 0; bits &= bits - 1) {
-      out.push_back({static_cast<std::uint32_t>(w * 64) +
-                         static_cast<std::uint32_t>(std::countr_zero(bits)),
-                     blocks});
+      out.push_back(
+          {static_cast<std::uint32_t>(w * 64) + static_cast<std::uint32_t>(std::countr_zero(bits)),
+           blocks});
     }
   }
 }

@@ -186,10 +186,10 @@ class PresenceIndex {
   std::size_t words_;  // of one row
   std::uint32_t targets_;
   FlatMap<std::uint64_t, Slab> slabs_;
-  std::vector<std::uint64_t> rows_;        // by place, position, word
-  std::vector<std::uint32_t> free_rows_;   // places
-  std::vector<std::uint64_t> alive_;       // during a match
-  std::vector<std::uint64_t> only_;        // a row with one target, during a match
+  std::vector<std::uint64_t> rows_;       // by place, position, word
+  std::vector<std::uint32_t> free_rows_;  // places
+  std::vector<std::uint64_t> alive_;      // during a match
+  std::vector<std::uint64_t> only_;       // a row with one target, during a match
   std::uint64_t last_key_ = ~0ULL;
   Slab* last_slab_ = nullptr;
 };
