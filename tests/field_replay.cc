@@ -165,8 +165,7 @@ std::string FieldResult::OfRouting(std::string_view name) const {
   std::string out;
   for (const Json& row : report.Find("per_request")->array()) {
     const Json::Array& history = row.Find("routing_history")->array();
-    out += (out.empty() ? "" : " ") +
-           (history.empty() ? "-" : Text(*history.front().Find(name)));
+    out += (out.empty() ? "" : " ") + (history.empty() ? "-" : Text(*history.front().Find(name)));
   }
   return out;
 }

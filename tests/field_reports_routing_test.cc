@@ -3,7 +3,8 @@
 // that come out differently on every run, caches that the router does not see or sees too early,
 // and requests that wait for ever.
 #include <algorithm>
-#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <sstream>
 #include <string>
@@ -12,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "base/random.h"
 #include "field_replay.h"
 
 namespace dynosim::testing {
@@ -60,8 +62,9 @@ TEST(RoutingReports, ASeedAlwaysGivesTheSameTargetsAndSeedsDiffer) {
 
 TEST(RoutingReports, RowsWithEqualArrivalKeepTheirOrderOnEveryRun) {
   for (const std::string mode : {"kv_router", "random", "power_of_two"}) {
-    const FieldReplay replay{
-        .rows = {"0/64/2[1]", "0/128/3[2 3]", "0/192/4[4 5 6]"}, .workers = "2", .router_mode = mode};
+    const FieldReplay replay{.rows = {"0/64/2[1]", "0/128/3[2 3]", "0/192/4[4 5 6]"},
+                             .workers = "2",
+                             .router_mode = mode};
     const FieldResult result = Replayed(replay);
     EXPECT_EQ(result.Of("input_length"), "64 128 192") << mode;
     EXPECT_EQ(DumpJson(*Replayed(replay).report.Find("per_request")),
@@ -81,11 +84,10 @@ TEST(RoutingReports, ACacheIsSeenWhenThePassThatFilledItHasEnded) {
   const FieldResult later = Replayed(FieldReplay{
       .rows = rows, .workers = "2", .router_mode = "kv_router", .kv_event_lag_ms = "0.5"});
   EXPECT_EQ(later.OfRouting(kSelected), "0 0 0");
-  const FieldResult then =
-      Replayed(FieldReplay{.rows = {"0/256/1[1 2 3 4]", "10.5/256/1[1 2 3 4]"},
-                           .workers = "2",
-                           .router_mode = "kv_router",
-                           .kv_event_lag_ms = "0.5"});
+  const FieldResult then = Replayed(FieldReplay{.rows = {"0/256/1[1 2 3 4]", "10.5/256/1[1 2 3 4]"},
+                                                .workers = "2",
+                                                .router_mode = "kv_router",
+                                                .kv_event_lag_ms = "0.5"});
   EXPECT_EQ(then.OfRouting(kSelected), "0 4");
 }
 
@@ -152,6 +154,43 @@ TEST(RoutingReports, APoolWithPrefillAndDecodeRoutesBothAndNothingIsLost) {
   EXPECT_EQ(result.Of("reused_input_tokens"), "0 128 128");
   EXPECT_EQ(result.Of("prefill_route_overlap_tokens"), "0 128 192");
   EXPECT_EQ(result.Of("decode_route_overlap_tokens"), "0 0 0");
+}
+
+// Requests far apart on one worker with a small pool, which evicts all the time: what the router
+// believes is cached is what the engine then reuses, but that one token at least is computed.
+TEST(RoutingReports, TheIndexIsWhatTheEngineHasUnderConstantEviction) {
+  for (const std::string backend : {"vllm", "trtllm", "sglang"}) {
+    ChaCha12 random(11);
+    FieldReplay replay{.engine = R"("num_gpu_blocks":40,"backend":")" + backend + '"',
+                       .router_mode = "kv_router"};
+    std::vector<std::uint64_t> lengths;
+    for (int i = 0; i < 600; ++i) {
+      const std::uint32_t blocks = 1 + random.NextBelow(20);
+      const std::uint32_t shared = random.NextBelow(blocks + 1);
+      const std::uint32_t family = random.NextBelow(6);
+      lengths.push_back((blocks - 1) * 64 + 1 + random.NextBelow(64));
+      std::string ids;
+      for (std::uint32_t b = 0; b < blocks; ++b) {
+        ids +=
+            (b == 0 ? "" : " ") + std::to_string(b < shared ? family * 100 + b : 1000 + i * 50 + b);
+      }
+      replay.rows.push_back(std::to_string(i * 10000) + "/" + std::to_string(lengths.back()) + "/" +
+                            std::to_string(1 + random.NextBelow(200)) + "[" + ids + "]");
+    }
+    const FieldResult result = Replayed(replay);
+    ASSERT_EQ(result.error, "") << backend;
+    const std::vector<std::string> reused = Words(result.Of("reused_input_tokens"));
+    const std::vector<std::string> overlap = Words(result.OfRouting(kSelected));
+    ASSERT_EQ(reused.size(), lengths.size());
+    std::uint64_t hits = 0;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      const std::uint64_t most = (backend == "trtllm" ? lengths[i] : lengths[i] - 1) / 64;
+      const std::uint64_t found = std::stoull(overlap[i]);
+      EXPECT_EQ(reused[i], std::to_string(std::min(found, most) * 64)) << backend << " " << i;
+      hits += found > 0 ? 1 : 0;
+    }
+    EXPECT_GT(hits, 100U) << backend;
+  }
 }
 
 }  // namespace

@@ -267,8 +267,8 @@ RandomCase MakeRoutedCase(std::uint64_t seed, const std::string& backend) {
   router::KvRouterConfig& kv = router.kv;
   if (dice.Chance(0.5)) {
     kv.queue_threshold = dice.Pick({0.0, 0.02, 1.0});
-    kv.queue_policy = dice.Pick({router::QueuePolicy::kFcfs, router::QueuePolicy::kLcfs,
-                                 router::QueuePolicy::kWspt});
+    kv.queue_policy = dice.Pick(
+        {router::QueuePolicy::kFcfs, router::QueuePolicy::kLcfs, router::QueuePolicy::kWspt});
   }
   kv.overlap_score_credit = dice.Pick({0.0, 1.0, 1.0, 2.5});
   kv.overlap_score_credit_decay = dice.Pick({0.0, 0.0, 0.7});

@@ -50,19 +50,21 @@ const Json* FindRow(const Json::Array& rows, const std::string& request) {
   return found == rows.end() ? nullptr : &*found;
 }
 
+// Counts as they are, costs with two digits.
+std::string Rounded(const Json& row, std::string_view key) {
+  const Json* value = row.Find(key);
+  return value != nullptr && value->is_number() && !value->is_integer()
+             ? fmt::format("{:.2f}", value->number())
+             : Shown(row, key);
+}
+
 constexpr std::pair<std::string_view, std::string_view> kColumns[] = {
-    {"logical_worker_id", "worker"},
-    {"dp_rank", "rank"},
-    {"overlap_blocks", "cached blocks"},
-    {"active_prefill_tokens", "prompt tokens ahead"},
-    {"active_blocks", "blocks in use"},
-    {"additional_blocks", "new blocks"},
-    {"active_requests", "requests"},
-    {"overlap_credit", "credit"},
-    {"prefill_cost", "prefill cost"},
-    {"decode_cost", "decode cost"},
-    {"request_cost", "request cost"},
-    {"cost", "cost"},
+    {"logical_worker_id", "worker"},     {"dp_rank", "rank"},
+    {"overlap_blocks", "cached blocks"}, {"active_prefill_tokens", "prompt tokens ahead"},
+    {"active_blocks", "blocks in use"},  {"additional_blocks", "new blocks"},
+    {"active_requests", "requests"},     {"overlap_credit", "credit"},
+    {"prefill_cost", "prefill cost"},    {"decode_cost", "decode cost"},
+    {"request_cost", "request cost"},    {"cost", "cost"},
 };
 
 void AppendCandidates(std::string& text, const Json& decision) {
@@ -81,7 +83,7 @@ void AppendCandidates(std::string& text, const Json& decision) {
   for (const Json& candidate : candidates->array()) {
     std::vector<std::string> line;
     for (const auto& [key, title] : kColumns) {
-      line.push_back(Shown(candidate, key));
+      line.push_back(Rounded(candidate, key));
     }
     if (line[0] == worker && line[1] == rank) {
       chosen = lines.size();

@@ -132,10 +132,9 @@ constexpr std::array kReport = {
     TextFlag("--telemetry-jsonl", &ReplayFlags::telemetry_jsonl, "PATH", "One line per sample"),
 };
 
-constexpr std::array kGroups = {Group("Trace", kTrace), Group("Synthetic traffic", kSynthetic),
-                                Group("Load", kLoad), Group("Deployment", kDeployment),
-                                Group("Routing", kRouting),
-                                Group("Report", kReport)};
+constexpr std::array kGroups = {Group("Trace", kTrace),     Group("Synthetic traffic", kSynthetic),
+                                Group("Load", kLoad),       Group("Deployment", kDeployment),
+                                Group("Routing", kRouting), Group("Report", kReport)};
 
 }  // namespace
 
@@ -166,7 +165,8 @@ void AddReplayOptions(CLI::App& command, ReplayFlags& flags) {
       .add_flag("--capture-routing", flags.capture_routing,
                 "Adds all candidates of every routing decision to the rows")
       ->group("Report");
-  if (const char* file = std::getenv("DYN_ROUTER_POLICY_CONFIG"); file != nullptr && *file != '\0') {
+  if (const char* file = std::getenv("DYN_ROUTER_POLICY_CONFIG");
+      file != nullptr && *file != '\0') {
     flags.router_policy_default = file;
   }
   command

@@ -45,7 +45,8 @@ class TtlCache {
   PresenceIndex& index_;
   TtlRule rule_;
   FlatMap<Copy, double> expiry_ms_;
-  std::deque<std::pair<double, Copy>> order_;  // by expiry; an entry whose copy was renewed is stale
+  std::deque<std::pair<double, Copy>>
+      order_;  // by expiry; an entry whose copy was renewed is stale
 };
 
 // Each target holds at most `capacity` blocks. Blocks of placed requests stay; of the others those

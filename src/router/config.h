@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,9 +32,9 @@ struct RouterSettings {
   std::string mode = "round_robin";
   std::uint64_t seed = 42;
   KvRouterConfig kv{};
-  Json kv_config{};                              // as the user gave it, for reports
-  std::shared_ptr<const PolicyProfile> profile{};// of the policy file
-  std::string model_name{};                      // selects a profile of the policy file
+  Json kv_config{};                        // as the user gave it, for reports
+  std::optional<PolicyProfile> profile{};  // of the policy file
+  std::string model_name{};                // selects a profile of the policy file
   double kv_event_lag_ms = 0.0;
   bool capture_candidates = false;  // decisions carry all candidates
 };

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -27,14 +26,6 @@ namespace dynosim::router {
 
 namespace {
 
-std::shared_ptr<const PolicyProfile> ProfileOf(const KvRouterOptions& options) {
-  if (options.profile) {
-    return options.profile;
-  }
-  return std::make_shared<const PolicyProfile>(
-      SingleClass(options.config.queue_policy, options.config.queue_threshold));
-}
-
 double AsDouble(std::uint64_t value) { return static_cast<double>(value); }
 
 }  // namespace
@@ -42,15 +33,19 @@ double AsDouble(std::uint64_t value) { return static_cast<double>(value); }
 KvRouter::KvRouter(const PoolShape& shape, const KvRouterOptions& options)
     : shape_(shape),
       config_(options.config),
-      profile_(ProfileOf(options)),
+      profile_(options.profile
+                   ? *options.profile
+                   : SingleClass(options.config.queue_policy, options.config.queue_threshold)),
       capture_candidates_(options.capture_candidates),
-      events_(options.events),
+      caches_(options.caches),
       random_(options.seed),
       index_(shape.targets()),
+      ttl_(index_, options.ttl),
+      lru_(index_, shape.targets(), options.lru_blocks),
       load_(shape.targets(), {.blocks = config_.track_active_blocks,
                               .share_blocks = config_.assume_kv_reuse,
                               .prefill_tokens = config_.track_prefill_tokens}),
-      queue_(*profile_, shape.targets()),
+      queue_(profile_, shape.targets()),
       overlap_(shape.targets(), 0),
       tracked_(shape.targets(), 0),
       costs_(shape.targets(), 0.0) {}
@@ -62,12 +57,12 @@ TrackedRequest& KvRouter::placed(std::uint32_t request) {
   return placed_[request];
 }
 
-KvRouter::Waiting KvRouter::Take(const Arrival& arrival) {
+KvRouter::Waiting KvRouter::Take(const Arrival& arrival, double now_ms) {
   Waiting w;
   w.request = arrival.request;
   w.forced = arrival.forced;
   w.tracked.full_blocks = arrival.request.prompt_tokens / shape_.block_size;
-  if (!events_ && !(config_.track_active_blocks && config_.assume_kv_reuse)) {
+  if (caches_ == CacheSource::kNone && !(config_.track_active_blocks && config_.assume_kv_reuse)) {
     return w;
   }
   if (!spare_.empty()) {
@@ -75,7 +70,8 @@ KvRouter::Waiting KvRouter::Take(const Arrival& arrival) {
     spare_.pop_back();
   }
   arrival.source.Blocks(arrival.request.id, shape_.block_size, w.tracked.extents);
-  if (events_) {
+  if (caches_ != CacheSource::kNone) {
+    ttl_.Expire(now_ms);
     index_.Match(w.tracked.extents, w.tracked.full_blocks, w.overlaps);
     for (const PrefixMatch& match : w.overlaps) {
       w.best_overlap = std::max(w.best_overlap, match.blocks);
@@ -85,17 +81,16 @@ KvRouter::Waiting KvRouter::Take(const Arrival& arrival) {
 }
 
 Result<void> KvRouter::Place(const Arrival& arrival, double now_ms, std::vector<Decision>& out) {
-  Waiting w = Take(arrival);
+  Waiting w = Take(arrival, now_ms);
   const workload::Request& request = arrival.request;
-  const std::uint64_t cached =
-      std::min(request.prompt_tokens, w.best_overlap * shape_.block_size);
+  const std::uint64_t cached = std::min(request.prompt_tokens, w.best_overlap * shape_.block_size);
   const std::size_t number =
-      profile_->ClassOf(request.policy_class == workload::kNone
-                            ? std::string_view()
-                            : arrival.source.PolicyClassName(request.policy_class),
-                        request.prompt_tokens - cached);
-  if (!profile_->classes[number].CanQueue() || (queue_.Empty(number) && !AllBusy(number))) {
-    out.push_back(Admit(w));
+      profile_.ClassOf(request.policy_class == workload::kNone
+                           ? std::string_view()
+                           : arrival.source.PolicyClassName(request.policy_class),
+                       request.prompt_tokens - cached);
+  if (!profile_.classes[number].CanQueue() || (queue_.Empty(number) && !AllBusy(number))) {
+    out.push_back(Admit(w, now_ms));
     return {};
   }
   if (const auto why = queue_.LimitReached(number)) {
@@ -113,7 +108,7 @@ Result<void> KvRouter::Place(const Arrival& arrival, double now_ms, std::vector<
 }
 
 bool KvRouter::AllBusy(std::size_t number) const {
-  const ClassRules& rules = profile_->classes[number];
+  const ClassRules& rules = profile_.classes[number];
   const std::uint64_t least = load_.LeastPrefillTokens();
   return (rules.busy_tokens && least > *rules.busy_tokens) ||
          (rules.busy_fraction &&
@@ -138,8 +133,7 @@ void KvRouter::Evaluate(const Waiting& waiting, std::vector<Candidate>& terms) {
   for (std::uint32_t t = 0; t < shape_.targets(); ++t) {
     const std::uint64_t active = load_.prefill_tokens(t);
     // The prompt counts whole: what is cached comes off as credit.
-    const double raw_blocks =
-        config_.track_prefill_tokens ? AsDouble(active + prompt) / size : 0.0;
+    const double raw_blocks = config_.track_prefill_tokens ? AsDouble(active + prompt) / size : 0.0;
     double credit = config_.overlap_score_credit;
     if (decays) {
       const double ahead = AsDouble(active - least) / size;
@@ -217,7 +211,7 @@ bool KvRouter::IsPossible(std::uint32_t target) const {
   return config_.temperature > 0.0 || costs_[target] == *std::ranges::min_element(costs_);
 }
 
-Decision KvRouter::Admit(Waiting& w) {
+Decision KvRouter::Admit(Waiting& w, double now_ms) {
   Decision decision{.request = w.request, .queued_at_ms = w.queued_at_ms};
   Evaluate(w, decision.candidates);
   std::uint32_t target = 0;
@@ -237,25 +231,33 @@ Decision KvRouter::Admit(Waiting& w) {
   TrackedRequest& tracked = placed(w.request.id);
   tracked = std::move(w.tracked);
   load_.Add(tracked, target, w.request.prompt_tokens - cached);
+  if (caches_ == CacheSource::kTtl) {
+    ttl_.OnPlaced(target, tracked.extents, tracked.full_blocks, now_ms);
+  } else if (caches_ == CacheSource::kLru) {
+    lru_.OnPlaced(target, tracked.extents, tracked.full_blocks);
+  }
   return decision;
 }
 
-void KvRouter::PrefillDone(std::uint32_t request, double, std::vector<Decision>& out) {
+void KvRouter::PrefillDone(std::uint32_t request, double now_ms, std::vector<Decision>& out) {
   load_.DropPrefill(placed(request));
-  Drain(out);
+  Drain(now_ms, out);
 }
 
-void KvRouter::Terminal(std::uint32_t request, double, std::vector<Decision>& out) {
+void KvRouter::Terminal(std::uint32_t request, double now_ms, std::vector<Decision>& out) {
   TrackedRequest& tracked = placed(request);
   DYNO_CHECK(tracked.target != workload::kNone);
+  if (caches_ == CacheSource::kLru) {
+    lru_.OnReleased(tracked.target, tracked.extents, tracked.full_blocks);
+  }
   load_.Remove(tracked);
   if (tracked.extents.capacity() > 0) {
     spare_.push_back(std::move(tracked.extents));
   }
-  Drain(out);
+  Drain(now_ms, out);
 }
 
-void KvRouter::Drain(std::vector<Decision>& out) {
+void KvRouter::Drain(double now_ms, std::vector<Decision>& out) {
   while (queue_.size() > 0) {
     const auto request = queue_.Pop([&](std::size_t number) { return !AllBusy(number); });
     if (!request) {
@@ -263,7 +265,7 @@ void KvRouter::Drain(std::vector<Decision>& out) {
     }
     Waiting w = std::move(*waiting_.Find(*request));
     waiting_.Erase(*request);
-    out.push_back(Admit(w));
+    out.push_back(Admit(w, now_ms));
   }
 }
 

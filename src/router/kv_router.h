@@ -7,8 +7,8 @@
 // from one seeded stream, candidates in the order of targets.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "kv/events.h"
+#include "router/approximate_cache.h"
 #include "router/config.h"
 #include "router/load_tracker.h"
 #include "router/policy_profile.h"
@@ -27,12 +28,22 @@
 
 namespace dynosim::router {
 
+// How a router knows what caches hold.
+enum class CacheSource : std::uint8_t {
+  kNone,    // it does not, and overlaps are 0
+  kEvents,  // KV events
+  kTtl,     // by its own placements, until they are old
+  kLru,     // by its own placements, in a cache of the target's size
+};
+
 struct KvRouterOptions {
   KvRouterConfig config{};
-  std::shared_ptr<const PolicyProfile> profile{};  // null: one class from the configuration
+  std::optional<PolicyProfile> profile{};  // none: one class from the configuration
   std::uint64_t seed = 42;
   bool capture_candidates = false;
-  bool events = true;  // false: the caches of this pool are not looked at
+  CacheSource caches = CacheSource::kEvents;
+  TtlRule ttl{};               // kTtl
+  std::size_t lru_blocks = 0;  // kLru: blocks of a target
 };
 
 class KvRouter final : public Router {
@@ -45,7 +56,7 @@ class KvRouter final : public Router {
   bool CancelPending(std::uint32_t request) override;
   std::uint64_t Pending() const override { return queue_.size(); }
 
-  bool WantsEvents() const override { return events_; }
+  bool WantsEvents() const override { return caches_ == CacheSource::kEvents; }
   void OnStored(std::uint32_t target, std::span<const kv::BlockName> blocks) override;
   void OnRemoved(std::uint32_t target, std::span<const kv::BlockName> blocks) override;
 
@@ -60,28 +71,30 @@ class KvRouter final : public Router {
     std::optional<double> queued_at_ms;
   };
 
-  Waiting Take(const Arrival& arrival);
-  Decision Admit(Waiting& waiting);
+  Waiting Take(const Arrival& arrival, double now_ms);
+  Decision Admit(Waiting& waiting, double now_ms);
   // Costs of all targets, into costs_; terms as well when they are captured.
   void Evaluate(const Waiting& waiting, std::vector<Candidate>& terms);
   std::uint32_t Choose();
   std::uint32_t Sample();
   bool IsPossible(std::uint32_t target) const;
   bool AllBusy(std::size_t number) const;
-  void Drain(std::vector<Decision>& out);
+  void Drain(double now_ms, std::vector<Decision>& out);
   TrackedRequest& placed(std::uint32_t request);
 
   PoolShape shape_;
   KvRouterConfig config_;
-  std::shared_ptr<const PolicyProfile> profile_;
+  PolicyProfile profile_;
   bool capture_candidates_;
-  bool events_;
+  CacheSource caches_;
   ChaCha12 random_;
   PresenceIndex index_;
+  TtlCache ttl_;
+  LruCache lru_;
   LoadTracker load_;
   PolicyQueue queue_;
-  std::vector<TrackedRequest> placed_;           // by request
-  FlatMap<std::uint32_t, Waiting> waiting_;      // queued requests
+  std::vector<TrackedRequest> placed_;                     // by request
+  FlatMap<std::uint32_t, Waiting> waiting_;                // queued requests
   std::vector<std::vector<workload::BlockExtent>> spare_;  // buffers of requests that have left
   // Of the decision at hand, by target.
   std::vector<std::uint32_t> overlap_, tracked_;

@@ -18,8 +18,7 @@ LoadTracker::LoadTracker(std::uint32_t targets, const TrackingRules& rules)
       requests_(targets, 0),
       tracked_(targets) {}
 
-void LoadTracker::Add(TrackedRequest& request, std::uint32_t target,
-                      std::uint64_t prefill_tokens) {
+void LoadTracker::Add(TrackedRequest& request, std::uint32_t target, std::uint64_t prefill_tokens) {
   request.target = target;
   ++requests_[target];
   if (rules_.prefill_tokens) {
@@ -55,9 +54,12 @@ void LoadTracker::Remove(TrackedRequest& request) {
     blocks_[target] -= request.full_blocks;
     return;
   }
+  // A name stands for its whole prefix: behind the first block of its own, all are.
+  bool shared = !further_.empty();
   const auto still_used = [&](kv::BlockName name) {
-    std::uint32_t* further = further_.empty() ? nullptr : further_.Find(Shared{name, target});
+    std::uint32_t* further = shared ? further_.Find(Shared{name, target}) : nullptr;
     if (further == nullptr) {
+      shared = false;
       return false;
     }
     if (--*further == 0) {

@@ -17,8 +17,8 @@
 namespace dynosim::router {
 
 struct TrackingRules {
-  bool blocks = true;          // count blocks at all
-  bool share_blocks = true;    // equal prefix blocks of several requests count once
+  bool blocks = true;        // count blocks at all
+  bool share_blocks = true;  // equal prefix blocks of several requests count once
   bool prefill_tokens = true;
 };
 

@@ -89,8 +89,9 @@ TEST(LoadTracker, BlocksAreThoseOfACountPerTargetAndName) {
   for (int step = 0; step < 5000; ++step) {
     if (active.empty() || random.NextBelow(2) == 0) {
       const std::uint32_t family = random.NextBelow(3);
-      const std::uint32_t own = 10 + random.NextBelow(100000);
-      TrackedRequest r = Request({{family, 0, random.NextBelow(12) + 1}, {own, 0, 30}}, 0);
+      const std::uint32_t shared = random.NextBelow(12) + 1;
+      const std::uint32_t own = 10 + 20 * family + shared;
+      TrackedRequest r = Request({{family, 0, shared}, {own, 0, 30}}, 0);
       r.full_blocks = random.NextBelow(20);
       const std::uint32_t target = random.NextBelow(kTargets);
       load.Add(r, target, 1);

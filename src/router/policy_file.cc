@@ -2,24 +2,20 @@
 // The policy file: YAML turned into JSON values, then decoded with the rules of chapter 70, 6.2.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
-
-#include <yaml-cpp/yaml.h>
 
 #include "base/json.h"
 #include "base/result.h"
 #include "config/decode.h"
+#include "config/yaml_to_json.h"
 #include "router/policy_profile.h"
 
 namespace dynosim::router {
@@ -29,93 +25,26 @@ using config::Choice;
 using config::Decoder;
 
 constexpr std::string_view kInvalid = "invalid router policy config";
-constexpr int kMaxDepth = 32;
 constexpr std::uint64_t kMaxQuantum = 1ULL << 53U;
-
-// Plain scalars become numbers and booleans where they read as such; quoted ones stay text.
-Json ScalarJson(const YAML::Node& node) {
-  const std::string& text = node.Scalar();
-  if (node.Tag() == "!") {
-    return text;
-  }
-  if (text == "true" || text == "false") {
-    return text == "true";
-  }
-  const char* end = text.data() + text.size();
-  std::int64_t integer = 0;
-  if (const auto read = std::from_chars(text.data(), end, integer);
-      read.ec == std::errc() && read.ptr == end) {
-    return integer;
-  }
-  double number = 0.0;
-  if (const auto read = std::from_chars(text.data(), end, number);
-      read.ec == std::errc() && read.ptr == end) {
-    return number;
-  }
-  return text;
-}
-
-Result<Json> ToJson(const YAML::Node& node, int depth) {
-  if (depth > kMaxDepth) {
-    return FailedError("", "is nested too deeply");
-  }
-  switch (node.Type()) {
-    case YAML::NodeType::Undefined:
-    case YAML::NodeType::Null:
-      return Json();
-    case YAML::NodeType::Scalar:
-      return ScalarJson(node);
-    case YAML::NodeType::Sequence: {
-      Json::Array array;
-      for (const YAML::Node& item : node) {
-        DYNO_TRY(Json value, ToJson(item, depth + 1));
-        array.push_back(std::move(value));
-      }
-      return Json(std::move(array));
-    }
-    case YAML::NodeType::Map:
-      break;
-  }
-  Json object = Json::Object();
-  for (const auto& member : node) {
-    if (!member.first.IsScalar()) {
-      return FailedError("", "has a key that is not a name");
-    }
-    std::string key = member.first.Scalar();
-    if (object.Find(key) != nullptr) {
-      return FailedError("", "duplicate key '" + key + "'");
-    }
-    DYNO_TRY(Json value, ToJson(member.second, depth + 1));
-    object.Add(std::move(key), std::move(value));
-  }
-  return object;
-}
 
 Result<Json> ReadYaml(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file) {
-    return UsageError("", "failed to read router policy config " + path +
-                              ": it cannot be opened or read");
+    return UsageError(
+        "", "failed to read router policy config " + path + ": it cannot be opened or read");
   }
-  const auto parse_error = [&](const std::string& why) {
-    return UsageError("", "failed to parse router policy config " + path + ": " + why);
-  };
-  try {
-    Result<Json> json = ToJson(YAML::Load(text), 0);
-    if (!json) {
-      return parse_error(json.error().message);
-    }
-    return json;
-  } catch (const YAML::Exception& error) {
-    return parse_error("line " + std::to_string(error.mark.line + 1) + ": " + error.msg);
+  Result<Json> json = config::ParseYaml(text, path);
+  if (!json) {
+    return UsageError("", "failed to parse router policy config " + json.error().Text());
   }
+  return json;
 }
 
 bool IsName(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-           c == '_' || c == '.' || c == '-';
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '-';
   });
 }
 
@@ -138,8 +67,9 @@ class ProfileReader {
       return std::nullopt;
     }
     if (family == nullptr || buckets == nullptr || classes == nullptr) {
-      v_.Fail("", "default_policy_family, uncached_isl_buckets and policy_classes are given "
-                  "together or not at all");
+      v_.Fail("",
+              "default_policy_family, uncached_isl_buckets and policy_classes are given "
+              "together or not at all");
       return std::nullopt;
     }
     ReadBuckets(*buckets);
@@ -217,9 +147,8 @@ class ProfileReader {
       if (!IsName(rules.name)) {
         c.Fail("name", "must consist of letters, digits, '_', '.' and '-'");
       }
-      if (std::ranges::any_of(drafts_, [&](const ClassDraft& d) {
-            return d.rules.name == rules.name;
-          })) {
+      if (std::ranges::any_of(drafts_,
+                              [&](const ClassDraft& d) { return d.rules.name == rules.name; })) {
         c.Fail("name", "'" + rules.name + "' is there twice");
       }
       if (draft.family.has_value() != draft.bucket.has_value()) {
@@ -251,8 +180,8 @@ class ProfileReader {
       }
       const auto bucket = BucketOf(*draft.bucket);
       if (!bucket) {
-        v_.Fail("policy_classes", "class '" + draft.rules.name + "' names the unknown cache_bucket '" +
-                                      *draft.bucket + "'");
+        v_.Fail("policy_classes", "class '" + draft.rules.name +
+                                      "' names the unknown cache_bucket '" + *draft.bucket + "'");
         return;
       }
       auto family = std::ranges::find(p.families, *draft.family);
@@ -261,11 +190,12 @@ class ProfileReader {
         p.matrix.resize(p.matrix.size() + p.buckets.size(), kUnbound);
         family = p.families.end() - 1;
       }
-      std::size_t& bound = p.matrix[static_cast<std::size_t>(family - p.families.begin()) *
-                                        p.buckets.size() + *bucket];
+      std::size_t& bound =
+          p.matrix[static_cast<std::size_t>(family - p.families.begin()) * p.buckets.size() +
+                   *bucket];
       if (bound != kUnbound) {
-        v_.Fail("policy_classes", "policy_family '" + *draft.family + "' has two classes for cache_bucket '" +
-                                      *draft.bucket + "'");
+        v_.Fail("policy_classes", "policy_family '" + *draft.family +
+                                      "' has two classes for cache_bucket '" + *draft.bucket + "'");
         return;
       }
       bound = number;
@@ -284,7 +214,8 @@ class ProfileReader {
       }
     }
     for (std::size_t i = 0; i < p.classes.size(); ++i) {
-      if (p.is_explicit[i] && std::ranges::find(p.families, p.classes[i].name) != p.families.end()) {
+      if (p.is_explicit[i] &&
+          std::ranges::find(p.families, p.classes[i].name) != p.families.end()) {
         v_.Fail("policy_classes",
                 "class '" + p.classes[i].name + "' has the name of a policy_family");
         return;
@@ -294,8 +225,8 @@ class ProfileReader {
                             ? std::ranges::find(p.families, default_family.string())
                             : p.families.end();
     if (family == p.families.end()) {
-      v_.Fail("default_policy_family", "must be the policy_family of a class, got " +
-                                           config::Shown(default_family));
+      v_.Fail("default_policy_family",
+              "must be the policy_family of a class, got " + config::Shown(default_family));
       return;
     }
     p.default_family = static_cast<std::size_t>(family - p.families.begin());

@@ -28,9 +28,8 @@ policy_classes:
 )";
 
 Result<std::optional<PolicyProfile>> Load(std::string_view text, std::string_view model = "") {
-  const std::string path =
-      testing::TempDir() + "/policy_" +
-      testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml";
+  const std::string path = testing::TempDir() + "/policy_" +
+                           testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml";
   std::ofstream(path) << text;
   auto loaded = LoadPolicyFile(path, model);
   std::filesystem::remove(path);

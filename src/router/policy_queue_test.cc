@@ -100,8 +100,9 @@ TEST(PolicyQueue, LimitsCountPerTargetAndTheOneThatCrossesIsAccepted) {
   queue.Push(0, {.request = 1, .prompt_tokens = 199});
   EXPECT_EQ(queue.LimitReached(0), std::nullopt);
   queue.Push(0, {.request = 2, .prompt_tokens = 500});
-  EXPECT_EQ(queue.LimitReached(0),
-            "router policy class \"a\" queue raw_isl_tokens limit reached (current=699, limit=200)");
+  EXPECT_EQ(
+      queue.LimitReached(0),
+      "router policy class \"a\" queue raw_isl_tokens limit reached (current=699, limit=200)");
   EXPECT_EQ(queue.LimitReached(1), std::nullopt);
 }
 

@@ -35,7 +35,7 @@ Made MakeKvRouter(const RouterSettings& settings, const PoolShape& shape, PoolRo
   }
   if (role == PoolRole::kDecode) {
     options.config = DecodePoolConfig(settings.kv);
-    options.events = false;
+    options.caches = CacheSource::kNone;
   }
   return std::make_unique<KvRouter>(shape, options);
 }
@@ -50,10 +50,10 @@ Made MakeLeastLoaded(const RouterSettings& settings, const PoolShape& shape, Poo
 }
 
 Made MakePowerOfTwo(const RouterSettings& settings, const PoolShape& shape, PoolRole) {
-  return std::make_unique<LeastLoaded>(shape,
-                                       LoadOptions{.seed = settings.seed,
-                                                   .two_choices = true,
-                                                   .capture_candidates = settings.capture_candidates});
+  return std::make_unique<LeastLoaded>(
+      shape, LoadOptions{.seed = settings.seed,
+                         .two_choices = true,
+                         .capture_candidates = settings.capture_candidates});
 }
 
 constexpr std::array kPolicies = {

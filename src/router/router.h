@@ -61,10 +61,10 @@ struct OverlapReport {
 struct Decision {
   workload::Request request{};
   Target target{};
-  std::optional<double> queued_at_ms{};      // when it entered the queue
+  std::optional<double> queued_at_ms{};  // when it entered the queue
   std::optional<OverlapReport> overlap{};
-  bool possible = true;                      // false: forced, and not a choice the policy could make
-  std::vector<Candidate> candidates{};       // empty unless captured
+  bool possible = true;                 // false: forced, and not a choice the policy could make
+  std::vector<Candidate> candidates{};  // empty unless captured
 };
 
 struct Arrival {

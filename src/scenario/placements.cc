@@ -48,7 +48,8 @@ Result<void> ReadRouting(const Json& row, const std::string& where, PlacedRow& o
     const Json* pool = decision.is_object() ? decision.Find("pool") : nullptr;
     const auto target = decision.is_object() ? Small(decision.Find("scheduler_id")) : std::nullopt;
     if (pool == nullptr || !pool->is_string() || !target) {
-      return std::unexpected(Bad(where, "routing_history has a record without pool and scheduler_id"));
+      return std::unexpected(
+          Bad(where, "routing_history has a record without pool and scheduler_id"));
     }
     std::optional<std::uint32_t>& place = pool->string() == "prefill"  ? out.prefill
                                           : pool->string() == "decode" ? out.decode
@@ -93,13 +94,14 @@ Result<Placements> LoadPlacements(const std::string& path) {
   DYNO_TRY(const Json report, ParseJson(file.Text(), path));
   const Json* rows = report.is_object() ? report.Find("per_request") : nullptr;
   if (rows == nullptr || !rows->is_array()) {
-    return FailedError(path, "has no per_request rows; write the report with --capture-per-request");
+    return FailedError(path,
+                       "has no per_request rows; write the report with --capture-per-request");
   }
   Placements out;
   out.rows.reserve(rows->array().size());
   for (std::size_t i = 0; i < rows->array().size(); ++i) {
-    DYNO_TRY(PlacedRow row, ReadRow(rows->array()[i],
-                                    path + ": per_request[" + std::to_string(i) + "]"));
+    DYNO_TRY(PlacedRow row,
+             ReadRow(rows->array()[i], path + ": per_request[" + std::to_string(i) + "]"));
     out.rows.push_back(std::move(row));
   }
   return out;

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -126,11 +125,7 @@ Result<void> ReadKvConfig(const ReplayFlags& f, router::RouterSettings& r) {
     }
     return {};
   }
-  DYNO_TRY(std::optional<router::PolicyProfile> profile,
-           router::LoadPolicyFile(r.kv.policy_config, r.model_name));
-  if (profile) {
-    r.profile = std::make_shared<const router::PolicyProfile>(*std::move(profile));
-  }
+  DYNO_TRY(r.profile, router::LoadPolicyFile(r.kv.policy_config, r.model_name));
   return {};
 }
 
@@ -149,8 +144,7 @@ Result<void> ReadRouterFlags(const ReplayFlags& flags, Scenario& scenario) {
   r.capture_candidates = flags.capture_routing;
   scenario.capture_per_request = scenario.capture_per_request || flags.capture_routing;
   if (flags.placements) {
-    DYNO_TRY(Placements placements, LoadPlacements(*flags.placements));
-    scenario.placements = std::make_shared<const Placements>(std::move(placements));
+    DYNO_TRY(scenario.placements, LoadPlacements(*flags.placements));
     scenario.placements_path = *flags.placements;
   }
   return {};

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,8 +41,8 @@ struct Scenario {
   TelemetryOptions telemetry;
   Goodput goodput;
   router::RouterSettings router;
-  std::shared_ptr<const Placements> placements{};  // forced decisions, null for none
-  std::string placements_path{};                 // where they come from, for reports
+  std::optional<Placements> placements{};  // forced decisions
+  std::string placements_path{};           // where they come from, for reports
   // Tokens of a KV block of the engine that computes prompts.
   std::uint64_t block_size() const {
     return prefill_engine ? prefill_engine->block_size : engine.block_size;

@@ -40,8 +40,7 @@ Result<void> AggregatedRun::Drain(double now_ms) {
     BeginRound(first);
     const bool completed = CompleteDue(now_ms);
     DYNO_TRY(const bool released, ReleaseArrivals(now_ms));
-    DYNO_TRY(const bool ended,
-             StartWorkers(Pool::kAggregated, 0, scenario_.num_workers, now_ms));
+    DYNO_TRY(const bool ended, StartWorkers(Pool::kAggregated, 0, scenario_.num_workers, now_ms));
     TakeTickAt(now_ms);
     if (!completed && !released && !ended) {
       return {};

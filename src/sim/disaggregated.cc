@@ -209,8 +209,7 @@ void DisaggregatedRun::DispatchPrefills(double now_ms) {
     h.in_prefill_router = true;
     workload::Request prompt = h.request;
     prompt.output_tokens = std::min<std::uint64_t>(1, prompt.output_tokens);
-    worker(h.source_place)
-        .Submit(prompt, source_, h.source_rank, now_ms, Joins(h.source_place));
+    worker(h.source_place).Submit(prompt, source_, h.source_rank, now_ms, Joins(h.source_place));
     Requeue(h.source_place);
   }
 }
@@ -237,8 +236,7 @@ Result<void> DisaggregatedRun::ReserveDestination(Handoff& h, double now_ms) {
   }
   h.destination_place = place;
   h.destination_rank = rank;
-  recorder_.OnDestination(h.request.id,
-                          (place - decode_.first) * decode_.settings->dp_size + rank);
+  recorder_.OnDestination(h.request.id, (place - decode_.first) * decode_.settings->dp_size + rank);
   Requeue(place);
   if (!w.Busy()) {
     Attempt(place, rank, now_ms);

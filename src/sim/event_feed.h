@@ -50,7 +50,7 @@ class EventFeed {
   double lag_ms_;
   bool any_event_;
   std::vector<engine::Worker*> workers_;
-  std::vector<double> hidden_ms_;            // by worker: first hidden event that matters
+  std::vector<double> hidden_ms_;             // by worker: first hidden event that matters
   std::vector<std::deque<Delayed>> delayed_;  // by worker, due times never fall
 };
 

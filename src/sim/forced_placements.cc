@@ -2,10 +2,8 @@
 #include "sim/forced_placements.h"
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -30,13 +28,11 @@ std::string Describe(const workload::Request& request) {
 
 }  // namespace
 
-ForcedPlacements::ForcedPlacements(std::shared_ptr<const scenario::Placements> placements,
+ForcedPlacements::ForcedPlacements(const scenario::Placements& placements,
                                    const workload::RequestSource& source)
-    : placements_(std::move(placements)),
-      source_(source),
-      row_of_(source.RequestCount(), workload::kNone) {
-  for (std::uint32_t i = 0; i < placements_->rows.size(); ++i) {
-    const scenario::PlacedRow& row = placements_->rows[i];
+    : placements_(placements), source_(source), row_of_(source.RequestCount(), workload::kNone) {
+  for (std::uint32_t i = 0; i < placements_.rows.size(); ++i) {
+    const scenario::PlacedRow& row = placements_.rows[i];
     if (row.request_id) {
       by_id_[*row.request_id].numbers.push_back(i);
     } else if (row.session && row.turn) {
@@ -60,8 +56,7 @@ ForcedPlacements::Rows* ForcedPlacements::Find(const workload::Request& request)
       return rows;
     }
   }
-  return by_shape_.Find(
-      ShapeKey{request.arrival_ms, request.prompt_tokens, request.output_tokens});
+  return by_shape_.Find(ShapeKey{request.arrival_ms, request.prompt_tokens, request.output_tokens});
 }
 
 Result<std::uint32_t> ForcedPlacements::TargetOf(const workload::Request& request, Pool pool,
@@ -75,7 +70,7 @@ Result<std::uint32_t> ForcedPlacements::TargetOf(const workload::Request& reques
     number = rows->numbers[rows->next++];
     ++claimed_;
   }
-  const scenario::PlacedRow& row = placements_->rows[number];
+  const scenario::PlacedRow& row = placements_.rows[number];
   const std::optional<std::uint32_t> target = pool == Pool::kPrefill  ? row.prefill
                                               : pool == Pool::kDecode ? row.decode
                                                                       : row.aggregated;

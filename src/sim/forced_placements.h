@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // ForcedPlacements: the decisions of an earlier report, found again for the requests of this run
-// (chapter 05, rule 13). A row belongs to a request by request_id, or session and turn, where it has
-// them, else by arrival time, input length and requested output length, in row order.
+// (chapter 05, rule 13). A row belongs to a request by request_id, or session and turn, where it
+// has them, else by arrival time, input length and requested output length, in row order.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -22,15 +21,15 @@ namespace dynosim::sim {
 
 class ForcedPlacements {
  public:
-  ForcedPlacements(std::shared_ptr<const scenario::Placements> placements,
-                   const workload::RequestSource& source);
+  // The placements outlive the object.
+  ForcedPlacements(const scenario::Placements& placements, const workload::RequestSource& source);
 
   // Number of the target of the request's decision in a pool of `targets`.
   Result<std::uint32_t> TargetOf(const workload::Request& request, Pool pool,
                                  std::uint32_t targets);
 
   // Rows that no request has claimed.
-  std::uint64_t unclaimed() const { return placements_->rows.size() - claimed_; }
+  std::uint64_t unclaimed() const { return placements_.rows.size() - claimed_; }
 
  private:
   using TurnKey = std::pair<std::string, std::uint32_t>;
@@ -42,7 +41,7 @@ class ForcedPlacements {
 
   Rows* Find(const workload::Request& request);
 
-  std::shared_ptr<const scenario::Placements> placements_;
+  const scenario::Placements& placements_;
   const workload::RequestSource& source_;
   FlatMap<std::string, Rows> by_id_;
   FlatMap<TurnKey, Rows> by_turn_;

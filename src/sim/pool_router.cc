@@ -102,9 +102,8 @@ void PoolRouter::Record(std::size_t first, double now_ms) {
       record.selected_overlap_blocks = d.overlap->selected;
       record.best_available_overlap_blocks = d.overlap->best_available;
       if (context_.telemetry) {
-        const std::uint64_t blocks =
-            std::max<std::uint64_t>(1, (d.request.prompt_tokens + shape_.block_size - 1) /
-                                           shape_.block_size);
+        const std::uint64_t blocks = std::max<std::uint64_t>(
+            1, (d.request.prompt_tokens + shape_.block_size - 1) / shape_.block_size);
         context_.telemetry->OnRouted(static_cast<double>(d.overlap->selected) /
                                      static_cast<double>(blocks));
       }

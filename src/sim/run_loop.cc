@@ -43,7 +43,7 @@ RunLoop::RunLoop(const scenario::Scenario& scenario, workload::RequestSource& so
     telemetry_.emplace(scenario.telemetry.sample_interval_ms);
   }
   if (scenario.placements) {
-    forced_.emplace(scenario.placements, source);
+    forced_.emplace(*scenario.placements, source);
   }
 }
 
@@ -241,8 +241,7 @@ bool RunLoop::CompleteDue(double now_ms) {
   return changed;
 }
 
-Result<bool> RunLoop::StartWorkers(Pool pool, std::uint32_t from, std::uint32_t to,
-                                   double now_ms) {
+Result<bool> RunLoop::StartWorkers(Pool pool, std::uint32_t from, std::uint32_t to, double now_ms) {
   bool changed = false;
   while (const std::optional<std::uint32_t> place = TakeRunnable(from, to)) {
     started_places_ = std::max(started_places_, *place);

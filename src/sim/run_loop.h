@@ -120,7 +120,7 @@ class RunLoop {
   const RunHooks& hooks_;
   WorkerQueue queue_;  // busy workers by the end of their pass or run
   std::deque<engine::Worker> workers_;
-  std::vector<EventFeed*> feeds_;  // by place, nullptr where the router wants no events
+  std::vector<EventFeed*> feeds_;        // by place, nullptr where the router wants no events
   std::vector<std::uint64_t> runnable_;  // one bit per worker
   double now_ms_ = 0.0;                  // time of the last processed event
   std::uint64_t drains_ = 0;
