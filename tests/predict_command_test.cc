@@ -196,6 +196,34 @@ TEST_F(PredictCommand, TheModelsOwnContextIsTheDefaultOfVllm) {
             48.0);  // 8 of each
 }
 
+TEST_F(PredictCommand, ATransferCountsBlocksOfTheDecodeWorker) {
+  Write("pair.yaml", R"(
+traffic:
+  source: {input_tokens: 100, output_tokens: 2}
+  load: {concurrency: 1}
+  stop: {requests: 1}
+engine:
+  mode: disaggregated
+  model: some/model
+  hardware: h200_sxm
+  context_length: 2048
+  workers:
+    prefill:
+      kv_cache: {block_size: 32, capacity: {type: fixed, blocks: 100}}
+      timing: {type: fixed, prefill_ms: 10, decode_ms: 0}
+    decode:
+      kv_cache: {block_size: 128, capacity: {type: fixed, blocks: 100}}
+      timing: {type: fixed, prefill_ms: 0, decode_ms: 2}
+  kv_transfer: {bytes_per_token: 1000000, bandwidth_gb_per_second: 128}
+)");
+  const Finished done = Run("predict -c pair.yaml --output-dir pair --format json");
+  ASSERT_EQ(done.code, 0) << done.error;
+  const auto summary = ParseJson(done.out, "output");
+  ASSERT_TRUE(summary);
+  // 10 ms of prefill, 128 tokens of 1 MB at 128 GB/s, one decode pass.
+  EXPECT_EQ(summary->Find("mean_ttft_ms")->number(), 13.0);
+}
+
 TEST_F(PredictCommand, SchemaIsJson) {
   const Finished done = Run("schema --stack dynamo");
   EXPECT_EQ(done.code, 0);
