@@ -115,7 +115,9 @@ TEST_F(PredictCommand, CapturesARowPerRequest) {
     ++count;
   }
   EXPECT_EQ(count, 6);
-  EXPECT_EQ(ParseJson(Content("out/prediction.json"), "")->Find("per_request")->array().size(), 6U);
+  const auto report = ParseJson(Content("out/prediction.json"), "report");
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->Find("per_request")->array().size(), 6U);
 }
 
 TEST_F(PredictCommand, OverwriteReplacesKnownResultsOnly) {
@@ -192,8 +194,9 @@ TEST_F(PredictCommand, TheModelsOwnContextIsTheDefaultOfVllm) {
       "--set engine.context_length=max --set engine.model=model --set "
       "traffic.source.output_tokens=100";
   EXPECT_EQ(Predict(sets).code, 0);
-  EXPECT_EQ(ParseJson(Content("out/prediction.json"), "")->Find("total_output_tokens")->number(),
-            48.0);  // 8 of each
+  const auto report = ParseJson(Content("out/prediction.json"), "report");
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->Find("total_output_tokens")->number(), 48.0);  // 8 of each
 }
 
 TEST_F(PredictCommand, ATransferCountsBlocksOfTheDecodeWorker) {
@@ -247,7 +250,8 @@ TEST_F(PredictCommand, TheLibraryGivesTheSameSummary) {
   const auto run = report::RunScenario(*scenario);
   ASSERT_TRUE(run);
   const Json written = *ParseJson(Content("out/prediction.json"), "");
-  for (const Json::Member& member : report::SummaryJson(run->summary).object()) {
+  const Json summary = report::SummaryJson(run->summary);
+  for (const Json::Member& member : summary.object()) {
     const bool of_the_clock = member.first == "runtime" || member.first == "wall_time_ms" ||
                               member.first.starts_with("processed_tokens_per_s") ||
                               member.first.starts_with("processed_output_tokens_per_s");
