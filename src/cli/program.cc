@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/result.h"
+#include "cli/cmd_estimate.h"
 #include "cli/cmd_replay.h"
 #include "cli/cmd_trace.h"
 #include "cli/replay_options.h"
@@ -66,6 +67,10 @@ int Run(int argc, const char* const* argv) {
   replay->allow_extras();
   TraceOptions trace;
   AddTraceCommand(app, trace);
+  EstimateOptions estimate;
+  AddEstimateCommand(app, estimate);
+  ListOptions lists;
+  AddListCommands(app, lists);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
@@ -77,6 +82,15 @@ int Run(int argc, const char* const* argv) {
   }
   if (const std::vector<std::string> rest = replay->remaining(); !rest.empty()) {
     return ReportError(UnknownArgument(*replay, rest.front()));
+  }
+  if (app.got_subcommand("estimate")) {
+    return RunEstimate(estimate);
+  }
+  if (app.got_subcommand("models")) {
+    return RunModels(lists);
+  }
+  if (app.got_subcommand("systems")) {
+    return RunSystems(lists);
   }
   if (!trace.action.empty()) {
     return RunTrace(trace);
