@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/result.h"
+#include "cli/cmd_estimate.h"
 #include "cli/cmd_explain.h"
 #include "cli/cmd_predict.h"
 #include "cli/cmd_replay.h"
@@ -83,6 +84,10 @@ int Run(int argc, const char* const* argv) {
   CLI::App* schema = AddSchemaCommand(app, prediction);
   predict->allow_extras();
   schema->allow_extras();
+  EstimateOptions estimate;
+  AddEstimateCommand(app, estimate);
+  ListOptions lists;
+  AddListCommands(app, lists);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
@@ -97,6 +102,15 @@ int Run(int argc, const char* const* argv) {
       return ReportError(UnknownArgument(*command, rest.front()));
     }
   }
+  if (app.got_subcommand("estimate")) {
+    return RunEstimate(estimate);
+  }
+  if (app.got_subcommand("models")) {
+    return RunModels(lists);
+  }
+  if (app.got_subcommand("systems")) {
+    return RunSystems(lists);
+  }
   if (!trace.action.empty()) {
     return RunTrace(trace);
   }
@@ -110,9 +124,9 @@ int Run(int argc, const char* const* argv) {
     return RunExplain(report, request);
   }
   if (!replay->parsed()) {
-    return ReportError({.where = "",
-                        .message = "a command is needed: predict, replay, trace, explain or "
-                                   "schema; see dynosim --help"});
+    return ReportError(
+        {.where = "",
+         .message = "a command is needed, such as predict or replay; see dynosim --help"});
   }
   return RunReplay(flags);
 }

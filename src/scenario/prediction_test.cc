@@ -196,7 +196,7 @@ TEST(Prediction, FixedBytesBecomeWholeBlocks) {
   EXPECT_EQ(
       ErrorOf("engine.workers.aggregated.kv_cache={block_size: 16, bytes_per_token: 1000, "
               "capacity: {type: fixed, bytes: 15000}}"),
-      "d: engine.workers.aggregated: kv_cache.capacity.bytes: 15000 is less than one block of "
+      "d: engine.workers.aggregated.kv_cache.capacity.bytes: 15000 is less than one block of "
       "16 tokens of 1000 bytes");
 }
 
