@@ -29,8 +29,8 @@ class AisRules {
     const timing::Deployment& d = config.deployment;
     DYNO_TRY_VOID(Equal("backend", d.backend, std::string(BackendName(s_.backend))));
     if (config.worker_type) {
-      DYNO_TRY_VOID(Equal("worker_type", *config.worker_type,
-                          std::string(WorkerRoleName(s_.worker_role))));
+      DYNO_TRY_VOID(
+          Equal("worker_type", *config.worker_type, std::string(WorkerRoleName(s_.worker_role))));
     }
     if (config.kv_block_size) {
       DYNO_TRY_VOID(Equal("kv_block_size", std::to_string(*config.kv_block_size),
@@ -38,6 +38,7 @@ class AisRules {
     }
     DYNO_TRY_VOID(Equal("nextn", std::to_string(d.nextn), std::to_string(s_.speculative_tokens)));
     DYNO_TRY_VOID(Width("tp", d.tp, draft_.tensor_parallel_given, s_.tensor_parallel_size));
+    DYNO_TRY_VOID(Width("pp", d.pp, draft_.pipeline_parallel_given, s_.pipeline_parallel_size));
     DYNO_TRY_VOID(Width("attention_dp", d.attention_dp, draft_.dp_given, s_.dp_size));
     return draft_.num_gpu_blocks_given ? Result<void>() : Capacity();
   }
@@ -95,8 +96,9 @@ Result<void> ApplyTiming(SettingsDraft& draft, timing::NamedTiming made, std::st
     DYNO_TRY_VOID(AisRules(draft, *made.ais, where).Apply());
   } else if (!draft.needs_model.empty()) {
     return UsageError(std::string(where),
-                      draft.needs_model + ": needs a timing_model of the provider \"ais\", which "
-                                          "derives the KV capacity; give num_gpu_blocks instead");
+                      draft.needs_model +
+                          ": needs a timing_model of the provider \"ais\", which "
+                          "derives the KV capacity; give num_gpu_blocks instead");
   }
   draft.settings.timing = std::move(made.model);
   draft.settings.timing_config = std::move(made.config);

@@ -262,6 +262,7 @@ Result<EngineSettings> Lowering::Make(const WorkerSection& w, WorkerRole role) {
   launch.Add("engine", std::move(engine));
   launch.Add("dp_size", w.parallelism.attention_data);
   launch.Add("tensor_parallel_size", w.parallelism.tensor);
+  launch.Add("pipeline_parallel_size", w.parallelism.pipeline);
   if (w.startup_seconds > 0.0) {
     launch.Add("startup_time", w.startup_seconds);
   }

@@ -154,13 +154,14 @@ TEST(Prediction, TracesKeepTheirOptions) {
 TEST(Prediction, WorkersBecomeEngines) {
   const Scenario s =
       Build(kDocument,
-            {"engine.workers.aggregated.parallelism={replicas: 3, tensor: 2, attention_data: 4}",
+            {"engine.workers.aggregated.parallelism={replicas: 3, tensor: 2, pipeline: 2, attention_data: 4}",
              "engine.workers.aggregated.scheduler={max_batched_tokens: 4096, max_sequences: 32}",
              "engine.workers.aggregated.kv_cache.prefix_caching=no",
              "engine.workers.aggregated.startup_seconds=12"});
   EXPECT_EQ(s.num_workers, 3U);
   EXPECT_EQ(s.engine.tensor_parallel_size, 2U);
   EXPECT_EQ(s.engine.dp_size, 4U);
+  EXPECT_EQ(s.engine.gpus(), 16U);
   EXPECT_EQ(s.engine.max_num_batched_tokens, 4096U);
   EXPECT_EQ(s.engine.max_num_seqs, 32U);
   EXPECT_EQ(s.engine.num_gpu_blocks, 256U);

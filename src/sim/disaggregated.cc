@@ -28,10 +28,6 @@ double WorkerSeconds(std::uint32_t workers, double end_ms) {
   return static_cast<double>(workers) * end_ms / 1000.0;
 }
 
-std::uint64_t GpusOf(const engine::EngineSettings& settings) {
-  return std::uint64_t{settings.tensor_parallel_size} * settings.dp_size;
-}
-
 }  // namespace
 
 DisaggregatedRun::DisaggregatedRun(const scenario::Scenario& scenario,
@@ -62,8 +58,8 @@ DisaggregatedRun::DisaggregatedRun(const scenario::Scenario& scenario,
 void DisaggregatedRun::FillOutcome(Outcome& outcome) const {
   outcome.prefill_worker_seconds = WorkerSeconds(prefill_.workers, now_ms());
   outcome.decode_worker_seconds = WorkerSeconds(decode_.workers, now_ms());
-  outcome.prefill_gpus_per_worker = GpusOf(*prefill_.settings);
-  outcome.decode_gpus_per_worker = GpusOf(*decode_.settings);
+  outcome.prefill_gpus_per_worker = prefill_.settings->gpus();
+  outcome.decode_gpus_per_worker = decode_.settings->gpus();
 }
 
 std::optional<double> DisaggregatedRun::NextTopologyEventMs() const {
