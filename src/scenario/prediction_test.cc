@@ -201,6 +201,66 @@ TEST(Prediction, FixedBytesBecomeWholeBlocks) {
       "16 tokens of 1000 bytes");
 }
 
+// Qwen3-32B on H200 is the worked example of chapter 92: 64 layers, 8 KV heads of 128.
+constexpr std::string_view kMeasured = R"(
+engine:
+  model: Qwen/Qwen3-32B
+  hardware: h200_sxm
+  workers: {aggregated: {}}
+)";
+constexpr std::string_view kMeasuredPair = R"(
+engine:
+  mode: disaggregated
+  model: Qwen/Qwen3-32B
+  hardware: h200_sxm
+  workers: {prefill: {parallelism: {tensor: 2}}, decode: {parallelism: {tensor: 4}}}
+  kv_transfer: {bandwidth_gb_per_second: 50}
+)";
+
+TEST(Prediction, DefaultsComeFromTheModelAndTheHardware) {
+  const Scenario s = Build(kMeasured);
+  EXPECT_EQ(s.engine.num_gpu_blocks, 3904U);
+  EXPECT_FALSE(s.engine.num_gpu_blocks_is_explicit);
+  EXPECT_EQ(s.engine.max_model_len, 40960U);
+  EXPECT_EQ(s.engine.timing_config.Find("provider")->string(), "ais");
+  // The same size with other times.
+  const Scenario curve = Build(kMeasured, {"engine.workers.aggregated.timing.type=polynomial"});
+  EXPECT_EQ(curve.engine.num_gpu_blocks, 3904U);
+  EXPECT_EQ(DumpJson(curve.engine.timing_config), R"({"type":"polynomial"})");
+  // SGLang is told no limit.
+  EXPECT_EQ(Build(kMeasured, {"engine.backend=sglang"}).engine.max_model_len, std::nullopt);
+}
+
+TEST(Prediction, MoreMemoryGivesMoreBlocks) {
+  const std::string path = "engine.workers.aggregated.kv_cache.capacity.memory_fraction=";
+  EXPECT_LT(Build(kMeasured, {path + "0.8"}).engine.num_gpu_blocks, 3904U);
+  EXPECT_GT(Build(kMeasured, {path + "0.95"}).engine.num_gpu_blocks, 3904U);
+  const Scenario bytes =
+      Build(kMeasured, {"engine.workers.aggregated.kv_cache.capacity={type: fixed, bytes: "
+                        "1000000000}"});
+  EXPECT_EQ(bytes.engine.num_gpu_blocks, 59U);  // of 64 tokens of 262,144 bytes
+}
+
+TEST(Prediction, TransfersSendWhatTheModelHolds) {
+  const Scenario s = Build(kMeasuredPair);
+  EXPECT_EQ(s.prefill_engine->kv_transfer_bytes_per_token, 131072U);  // half of the heads
+  EXPECT_EQ(s.prefill_engine->kv_transfer_bandwidth_gbps, 50.0);
+}
+
+TEST(Prediction, WhatTheModelCannotDoFailsTheRun) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"engine.model=Qwen/Qwen3-32X", "d: engine.model: the model 'Qwen/Qwen3-32X' is not known"},
+      {"engine.hardware=h201_sxm", "d: engine.workers.aggregated.timing: no timing data for"},
+      {"engine.workers.aggregated.kv_cache.capacity.memory_fraction=0.1",
+       "d: engine.workers.aggregated.kv_cache.capacity: no KV budget"}};
+  for (const auto& [set, begin] : cases) {
+    const auto scenario = BuildPrediction(Document(kMeasured, {set}), Stack::kEngine, "d");
+    ASSERT_FALSE(scenario) << set;
+    EXPECT_EQ(scenario.error().Text().substr(0, begin.size()), begin) << set;
+    EXPECT_EQ(scenario.error().kind, ErrorKind::kFailed) << set;
+  }
+}
+
 TEST(Prediction, BoundsBecomeGoodput) {
   EXPECT_EQ(Build(kDocument, {"evaluation.sla={ttft_ms: 10, itl_ms: 5}"}).goodput.itl_ms, 5.0);
   EXPECT_EQ(ErrorOf("evaluation.sla={ttft_ms: 10, e2e_ms: 5}"),
