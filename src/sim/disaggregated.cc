@@ -152,8 +152,8 @@ Result<bool> DisaggregatedRun::StartPool(const PoolState& pool, double now_ms) {
         queue_.Set(*place, w.NextMs());
         break;
       }
+      w.Complete();  // executes a planned run, too
       const bool effect = w.HadEffect();
-      w.Complete();
       ApplyPass(*place, now_ms);
       if (!effect) {
         set_aside_.push_back(*place);
@@ -258,7 +258,14 @@ void DisaggregatedRun::ReserveDestination(Handoff& h, double now_ms, bool first_
   const Placement target = Place(decode_, h.request.id);
   engine::Worker& w = worker(target.place);
   engine::Rejection why;
-  if (!w.QueueReservation(target.rank, h.request, source_, now_ms, first_round, why)) {
+  // A prompt beyond the context limit of the prefill pool ends there; no output will need room
+  // here.
+  workload::Request request = h.request;
+  const auto& context_limit = prefill_.settings->max_model_len;
+  if (!source_first_ && context_limit && request.prompt_tokens >= *context_limit) {
+    request.output_tokens = 0;
+  }
+  if (!w.QueueReservation(target.rank, request, source_, now_ms, first_round, why)) {
     Requeue(target.place);
     const bool refused = why.reason == engine::Rejection::Reason::kContextLimit ||
                          why.reason == engine::Rejection::Reason::kPromptOverPool;
