@@ -105,6 +105,9 @@ std::optional<Json> Number(std::string_view text) {
   if (auto special = Special(text)) {
     return special;
   }
+  if (text.find_first_of(".eE") == std::string_view::npos) {
+    return std::nullopt;  // 08: neither octal nor decimal
+  }
   std::string digits(text);
   std::erase(digits, '_');
   if (digits.starts_with('+')) {
@@ -155,7 +158,11 @@ std::optional<Json> TaggedScalar(std::string_view tag, std::string_view text) {
   if (tag == "int") {
     return Integer(text);
   }
-  return tag == "float" ? Number(text) : std::nullopt;
+  if (tag == "float") {
+    const auto whole = Integer(text);
+    return whole ? Json(whole->number()) : Number(text);
+  }
+  return std::nullopt;
 }
 
 }  // namespace dynosim::config
