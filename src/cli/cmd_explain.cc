@@ -122,7 +122,11 @@ void AppendDecision(std::string& text, const Json& decision) {
 
 Result<void> Explain(const std::string& path, const std::string& request) {
   DYNO_TRY(const MappedFile file, MappedFile::Open(path));
-  DYNO_TRY(const Json report, ParseJson(file.Text(), path));
+  const Result<Json> parsed = ParseJson(file.Text(), path);
+  if (!parsed) {
+    return FailedError(parsed.error().where, parsed.error().message);
+  }
+  const Json& report = *parsed;
   const Json* rows = report.is_object() ? report.Find("per_request") : nullptr;
   if (rows == nullptr || !rows->is_array()) {
     return FailedError(path, "has no per_request rows; write the report with --capture-routing");

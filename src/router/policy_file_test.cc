@@ -84,7 +84,7 @@ TEST(PolicyFile, ErrorsNameTheFieldAndWhatIsAllowed) {
       {With("queue_policy: wspt", "queue_policy: lcfs"), "queue_policy"},
       {With("quantum: 128", "quantum: 0"), "quantum"},
       {With("quantum: 128, ", ""), "quantum"},
-      {With("quantum: 128", "quanta: 128"), "quanta"},
+      {With("quantum: 128", "quantum: 128, quanta: 1"), "quanta"},
       {With("name: r-large", "name: r-small"), "'r-small' is there twice"},
       {With("name: r-large", "name: premium x"), "name"},
       {With("cache_bucket: large, quantum: 64", "cache_bucket: small, quantum: 64"),

@@ -79,7 +79,7 @@ TEST(PresenceIndex, FindsTheLongestHeldPrefixOfEveryTargetUnderRandomEvents) {
     ChaCha12 random(targets);
     PresenceIndex index(targets);
     Model model(targets);
-    for (int step = 0; step < 3000; ++step) {
+    for (int step = 0; step < 600; ++step) {
       const std::uint32_t target = random.NextBelow(targets);
       const std::vector<BlockExtent> prompt = RandomPrompt(random);
       const std::size_t limit = 1 + random.NextBelow(60);

@@ -91,7 +91,11 @@ Result<PlacedRow> ReadRow(const Json& row, const std::string& where) {
 
 Result<Placements> LoadPlacements(const std::string& path) {
   DYNO_TRY(const MappedFile file, MappedFile::Open(path));
-  DYNO_TRY(const Json report, ParseJson(file.Text(), path));
+  const Result<Json> parsed = ParseJson(file.Text(), path);
+  if (!parsed) {
+    return FailedError(parsed.error().where, parsed.error().message);
+  }
+  const Json& report = *parsed;
   const Json* rows = report.is_object() ? report.Find("per_request") : nullptr;
   if (rows == nullptr || !rows->is_array()) {
     return FailedError(path,
