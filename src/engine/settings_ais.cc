@@ -29,8 +29,8 @@ class AisRules {
     const timing::Deployment& d = config.deployment;
     DYNO_TRY_VOID(Equal("backend", d.backend, std::string(BackendName(s_.backend))));
     if (config.worker_type) {
-      DYNO_TRY_VOID(Equal("worker_type", *config.worker_type,
-                          std::string(WorkerRoleName(s_.worker_role))));
+      DYNO_TRY_VOID(
+          Equal("worker_type", *config.worker_type, std::string(WorkerRoleName(s_.worker_role))));
     }
     if (config.kv_block_size) {
       DYNO_TRY_VOID(Equal("kv_block_size", std::to_string(*config.kv_block_size),
@@ -95,8 +95,9 @@ Result<void> ApplyTiming(SettingsDraft& draft, timing::NamedTiming made, std::st
     DYNO_TRY_VOID(AisRules(draft, *made.ais, where).Apply());
   } else if (!draft.needs_model.empty()) {
     return UsageError(std::string(where),
-                      draft.needs_model + ": needs a timing_model of the provider \"ais\", which "
-                                          "derives the KV capacity; give num_gpu_blocks instead");
+                      draft.needs_model +
+                          ": needs a timing_model of the provider \"ais\", which "
+                          "derives the KV capacity; give num_gpu_blocks instead");
   }
   draft.settings.timing = std::move(made.model);
   draft.settings.timing_config = std::move(made.config);

@@ -111,8 +111,8 @@ Grid::Found Grid::Inside(const Query& query, std::size_t axis, std::uint32_t beg
 
 double Grid::Blend(const Query& query, std::size_t axis, std::array<std::uint64_t, 2> keys,
                    std::array<double, 2> values) const {
-  const double weight = static_cast<double>(query.point[axis] - keys[0]) /
-                        static_cast<double>(keys[1] - keys[0]);
+  const double weight =
+      static_cast<double>(query.point[axis] - keys[0]) / static_cast<double>(keys[1] - keys[0]);
   if (axis == query.sqrt_axis) {
     const double low = std::sqrt(std::max(values[0], 0.0));
     const double high = std::sqrt(std::max(values[1], 0.0));

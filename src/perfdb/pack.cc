@@ -42,8 +42,7 @@ std::uint32_t Load32(std::string_view bytes, std::size_t at) {
 
 std::optional<std::size_t> Size(const Json& object, std::string_view name) {
   const Json* const value = object.Find(name);
-  if (value == nullptr || !value->is_integer() || value->number() < 0.0 ||
-      value->number() > 1e15) {
+  if (value == nullptr || !value->is_integer() || value->number() < 0.0 || value->number() > 1e15) {
     return std::nullopt;
   }
   return static_cast<std::size_t>(value->number());
@@ -207,8 +206,8 @@ std::vector<std::string> Pack::TableNames() const {
 }
 
 Result<std::optional<Table>> Pack::Load(std::string_view name) const {
-  const auto found =
-      std::find_if(entries_.begin(), entries_.end(), [name](const Entry& e) { return e.name == name; });
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [name](const Entry& e) { return e.name == name; });
   if (found == entries_.end() || FindSchema(name) == nullptr) {
     return std::nullopt;
   }

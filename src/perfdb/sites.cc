@@ -47,8 +47,8 @@ std::optional<double> AtSite(const GemmSites::Site& site, std::uint64_t m, const
   const auto n = static_cast<double>(site.n);
   const auto k = static_cast<double>(site.k);
   if (at > 0 && at < keys.size()) {
-    const double weight = static_cast<double>(m - keys[at - 1]) /
-                          static_cast<double>(keys[at] - keys[at - 1]);
+    const double weight =
+        static_cast<double>(m - keys[at - 1]) / static_cast<double>(keys[at] - keys[at - 1]);
     return values[at - 1] + (values[at] - values[at - 1]) * weight;
   }
   const std::size_t count = std::min(kTail, keys.size());
@@ -127,9 +127,8 @@ GemmShape::GemmShape(const GemmSites& sites, std::uint64_t n, std::uint64_t k)
     const double by_k = Away(site.k, k);
     nearest_.push_back({.site = &site, .distance = std::sqrt(by_n * by_n + by_k * by_k)});
   }
-  std::stable_sort(
-      nearest_.begin(), nearest_.end(),
-      [](const Neighbour& a, const Neighbour& b) { return a.distance < b.distance; });
+  std::stable_sort(nearest_.begin(), nearest_.end(),
+                   [](const Neighbour& a, const Neighbour& b) { return a.distance < b.distance; });
 }
 
 std::optional<double> GemmShape::At(std::uint64_t m) const {
@@ -154,9 +153,8 @@ std::optional<double> GemmShape::FromNeighbours(std::uint64_t m) const {
     if (!latency) {
       continue;
     }
-    const double least =
-        sites_->sol()(static_cast<double>(m), static_cast<double>(near[i].site->n),
-                      static_cast<double>(near[i].site->k));
+    const double least = sites_->sol()(static_cast<double>(m), static_cast<double>(near[i].site->n),
+                                       static_cast<double>(near[i].site->k));
     const double weight = 1.0 / (near[i].distance * near[i].distance + 1e-12);
     utilization += weight * least / *latency;
     weights += weight;
@@ -183,11 +181,11 @@ std::vector<GemmShape::Neighbour> GemmShape::BeyondOneEdge(
   }
   const bool by_k = n_ > n_max;  // the dimension that must still be near
   std::vector<Neighbour> near;
-  std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(near),
-               [&](const Neighbour& candidate) {
-                 return std::abs(by_k ? Away(candidate.site->k, k_) : Away(candidate.site->n, n_)) <=
-                        kGate;
-               });
+  std::copy_if(
+      candidates.begin(), candidates.end(), std::back_inserter(near),
+      [&](const Neighbour& candidate) {
+        return std::abs(by_k ? Away(candidate.site->k, k_) : Away(candidate.site->n, n_)) <= kGate;
+      });
   return near;
 }
 
