@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "cli/cmd_estimate.h"
+#include "cli/cmd_explain.h"
 #include "cli/cmd_replay.h"
 #include "cli/cmd_trace.h"
 #include "cli/replay_options.h"
@@ -65,6 +66,16 @@ int Run(int argc, const char* const* argv) {
   scenario::ReplayFlags flags;
   AddReplayOptions(*replay, flags);
   replay->allow_extras();
+  std::string report;
+  std::string request;
+  CLI::App* explain =
+      app.add_subcommand("explain", "Prints the routing decisions of one request of a report");
+  explain->add_option("report", report, "Report written with --capture-routing")
+      ->type_name("REPORT")
+      ->required();
+  explain->add_option("--request", request, "uuid, request_id or number (from 1) of the request")
+      ->type_name("ID")
+      ->required();
   TraceOptions trace;
   AddTraceCommand(app, trace);
   EstimateOptions estimate;
@@ -95,9 +106,13 @@ int Run(int argc, const char* const* argv) {
   if (!trace.action.empty()) {
     return RunTrace(trace);
   }
+  if (explain->parsed()) {
+    return RunExplain(report, request);
+  }
   if (!replay->parsed()) {
     return ReportError(
-        {.where = "", .message = "a command is needed: replay or trace; see dynosim --help"});
+        {.where = "",
+         .message = "a command is needed: replay, trace or explain; see dynosim --help"});
   }
   return RunReplay(flags);
 }

@@ -83,6 +83,15 @@ std::optional<std::vector<std::string>> Dictionary(const Json& column) {
   return values;
 }
 
+// A packed column is stored as all its first bytes, then all its second bytes, and so on.
+void JoinPlanes(const char* from, std::size_t rows, std::size_t width, char* to) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t plane = 0; plane < width; ++plane) {
+      to[row * width + plane] = from[plane * rows + row];
+    }
+  }
+}
+
 bool Fits(const TableSchema& schema, const std::vector<Column>& columns, bool latency_last) {
   if (columns.size() != schema.columns.size() + 1 || !latency_last) {
     return false;
@@ -230,17 +239,10 @@ Result<std::vector<char>> Pack::Unpack(const Entry& entry) const {
   if (ZSTD_isError(size) != 0 || size != planes.size()) {
     return Damaged(fmt::format("table {} cannot be unpacked", entry.name));
   }
-  // Each column is stored as all its first bytes, then all its second bytes, and so on.
   std::vector<char> rows(planes.size());
   for (std::size_t c = 0; c < entry.columns.size(); ++c) {
-    const std::size_t width = entry.columns[c].width;
-    const char* const from = planes.data() + entry.offsets[c];
-    char* const to = rows.data() + entry.offsets[c];
-    for (std::size_t plane = 0; plane < width; ++plane) {
-      for (std::size_t row = 0; row < entry.rows; ++row) {
-        to[row * width + plane] = from[plane * entry.rows + row];
-      }
-    }
+    JoinPlanes(planes.data() + entry.offsets[c], entry.rows, entry.columns[c].width,
+               rows.data() + entry.offsets[c]);
   }
   return rows;
 }

@@ -56,8 +56,7 @@ TEST(AisTiming, ARunIsItsPassesOneByOne) {
 
 TEST(AisTiming, FaultsNameTheField) {
   const std::pair<std::string_view, std::string_view> cases[] = {
-      {R"(,"tp":0)",
-       "--flag: timing_model.config.tp: must be an integer >= 1 or null, got 0"},
+      {R"(,"tp":0)", "--flag: timing_model.config.tp: must be an integer >= 1 or null, got 0"},
       {R"(,"tp":1,"tp_size":1)",
        "--flag: timing_model.config.tp_size: is another name of tp; give one of them"},
       {R"(,"moe_tp_size":2)",

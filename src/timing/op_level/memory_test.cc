@@ -17,8 +17,7 @@ namespace {
 
 Result<Capacity> CapacityOf(const Deployment& deployment, const CapacityQuestion& question) {
   const auto model = Open(deployment);
-  return model ? FindCapacity(**model, question)
-               : Result<Capacity>(std::unexpected(model.error()));
+  return model ? FindCapacity(**model, question) : Result<Capacity>(std::unexpected(model.error()));
 }
 
 TEST(Capacity, OfADenseModelOnOneGpu) {

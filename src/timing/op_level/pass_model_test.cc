@@ -26,8 +26,8 @@ TEST(PassModel, PrefillOfADenseModelIsTheRecordedOne) {
 TEST(PassModel, ElementwiseKernelsAreMemoryTrafficAndALaunch) {
   const auto model = Open(OnH200("Qwen/Qwen3-32B", "vllm"));
   ASSERT_TRUE(model);
-  const auto parts = (*model)->Breakdown(
-      {.context = true, .batch = 1, .tokens = 1000, .prefix = 0});
+  const auto parts =
+      (*model)->Breakdown({.context = true, .batch = 1, .tokens = 1000, .prefix = 0});
   ASSERT_TRUE(parts);
   // 2 bytes of 4 x 5120 values per token, 80 % of 4.8 TB/s, 3 us per launch, 64 layers.
   const double launch = 1000.0 * 2.0 * 4.0 * 5120.0 / (4.8e12 * 0.8) + 3e-6;

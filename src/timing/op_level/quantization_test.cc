@@ -38,16 +38,14 @@ TEST(Quantization, IsReadFromTheCheckpointAndItsPlatform) {
        "fp8_static w4a16_nvfp4 fp8 fp8"},
       {"nvidia/MiniMax-M3-NVFP4", "vllm", 100, "fp8_block nvfp4 bfloat16 bfloat16"},
       {"moonshotai/Kimi-K3", "sglang", 100, "bfloat16 w4a8_mxfp4_mxfp8 bfloat16 bfloat16"},
-      {"deepseek-ai/DeepSeek-V4-Flash", "sglang", 90,
-       "fp8_block w4a16_mxfp4_cutlass bfloat16 fp8"},
+      {"deepseek-ai/DeepSeek-V4-Flash", "sglang", 90, "fp8_block w4a16_mxfp4_cutlass bfloat16 fp8"},
   };
   for (const Case& c : cases) {
-    const auto modes =
-        FindQuantModes(SpecOf(std::string(c.model)), {},
-                       {.backend = std::string(c.backend),
-                        .version = c.backend == "sglang" ? "0.5.14" : "1",
-                        .sm_version = c.sm_version,
-                        .attention_backend = {}});
+    const auto modes = FindQuantModes(SpecOf(std::string(c.model)), {},
+                                      {.backend = std::string(c.backend),
+                                       .version = c.backend == "sglang" ? "0.5.14" : "1",
+                                       .sm_version = c.sm_version,
+                                       .attention_backend = {}});
     ASSERT_TRUE(modes) << c.model;
     EXPECT_EQ(modes->gemm + " " + modes->moe + " " + modes->fmha + " " + modes->kv, c.modes)
         << c.model << " " << c.backend;
