@@ -156,8 +156,7 @@ void AddDeploymentOptions(CLI::App& command, timing::Deployment& d) {
       ->type_name("VERSION");
   command.add_option("--tp", d.tp, "Tensor-parallel ranks")->capture_default_str();
   command.add_option("--pp", d.pp, "Pipeline stages")->capture_default_str();
-  command.add_option("--attention-dp", d.attention_dp, "Attention replicas")
-      ->capture_default_str();
+  command.add_option("--attention-dp", d.attention_dp, "Attention replicas")->capture_default_str();
   command.add_option("--moe-tp", d.moe_tp, "Tensor-parallel ranks of the experts")
       ->capture_default_str();
   command.add_option("--moe-ep", d.moe_ep, "Expert-parallel ranks")->capture_default_str();

@@ -18,10 +18,10 @@ namespace dynosim::cli {
 
 struct EstimateOptions {
   EstimateQuery query;
-  std::string phase;                   // prefill, decode, capacity, operations
+  std::string phase;  // prefill, decode, capacity, operations
   std::optional<double> memory_fraction;
-  std::string queries;                 // file with a JSON object a line
-  std::vector<std::string> perfdata;   // folders in front of the usual ones
+  std::string queries;                // file with a JSON object a line
+  std::vector<std::string> perfdata;  // folders in front of the usual ones
   bool breakdown = false;
   bool json = false;
 };

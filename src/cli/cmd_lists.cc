@@ -97,8 +97,8 @@ int RunModels(const ListOptions& options) {
 int RunSystems(const ListOptions& options) {
   const perfdb::Catalog catalog = OpenCatalog(options.perfdata);
   Json::Array list;
-  std::string text =
-      fmt::format("{:<22} {:<8} {:<14} {:<10} {}\n", "system", "backend", "version", "slot", "file");
+  std::string text = fmt::format("{:<22} {:<8} {:<14} {:<10} {}\n", "system", "backend", "version",
+                                 "slot", "file");
   std::map<std::pair<std::string, std::string>, perfdb::Slots> slots;
   for (const perfdb::PackName& pack : catalog.packs()) {
     const auto [known, fresh] = slots.try_emplace({pack.system, pack.backend});

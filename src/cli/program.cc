@@ -13,7 +13,10 @@
 #include "base/result.h"
 #include "cli/cmd_estimate.h"
 #include "cli/cmd_explain.h"
+<<<<<<< HEAD
 #include "cli/cmd_predict.h"
+=======
+>>>>>>> perf
 #include "cli/cmd_replay.h"
 #include "cli/cmd_trace.h"
 #include "cli/replay_options.h"

@@ -53,11 +53,11 @@ std::optional<PackName> ParsePackName(const fs::path& path) {
   if (second == std::string::npos) {
     return std::nullopt;
   }
-  return PackName{.system = name.substr(0, first),
-                  .backend = name.substr(first + kSeparator.size(),
-                                         second - first - kSeparator.size()),
-                  .version = name.substr(second + kSeparator.size()),
-                  .path = path.string()};
+  return PackName{
+      .system = name.substr(0, first),
+      .backend = name.substr(first + kSeparator.size(), second - first - kSeparator.size()),
+      .version = name.substr(second + kSeparator.size()),
+      .path = path.string()};
 }
 
 // "org--name.json" is "org/name".
@@ -221,8 +221,8 @@ std::vector<std::string> Catalog::Backends(std::string_view system) const {
 std::unexpected<Error> Catalog::NoPack(std::string_view system, std::string_view backend) const {
   const std::vector<std::string> systems = Systems();
   if (systems.empty()) {
-    return UsageError("", fmt::format("no performance data is installed; {}",
-                                      InstallHint(system, backend)));
+    return UsageError(
+        "", fmt::format("no performance data is installed; {}", InstallHint(system, backend)));
   }
   if (!std::binary_search(systems.begin(), systems.end(), system)) {
     return UsageError("", fmt::format("no performance data for the system '{}'; available: {}{}; "
@@ -230,10 +230,10 @@ std::unexpected<Error> Catalog::NoPack(std::string_view system, std::string_view
                                       system, Listed(systems), Nearest(system, systems),
                                       InstallHint(system, backend)));
   }
-  return UsageError("", fmt::format("no performance data for {} on {}; available: {}; others may "
-                                    "be installed: {}",
-                                    backend, system, Listed(Backends(system)),
-                                    InstallHint(system, backend)));
+  return UsageError(
+      "", fmt::format("no performance data for {} on {}; available: {}; others may "
+                      "be installed: {}",
+                      backend, system, Listed(Backends(system)), InstallHint(system, backend)));
 }
 
 Slots Catalog::SlotsOf(std::string_view system, std::string_view backend) const {

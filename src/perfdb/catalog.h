@@ -15,7 +15,8 @@
 
 namespace dynosim::perfdb {
 
-// $DYNOSIM_PERFDATA, the user's data folder, and the one that comes with the program, in this order.
+// $DYNOSIM_PERFDATA, the user's data folder, and the one that comes with the program, in this
+// order.
 std::vector<std::string> DefaultDataFolders();
 
 struct PackName {
@@ -28,7 +29,7 @@ struct PackName {
 struct ModelFile {
   std::string name;  // as asked for
   Json config;
-  Json quantization;  // hf_quant_config.json, null when there is none
+  Json quantization;      // hf_quant_config.json, null when there is none
   bool packaged = false;  // by name, not from a folder of the user's
 };
 

@@ -111,8 +111,8 @@ Grid::Found Grid::Inside(const Query& query, std::size_t axis, std::uint32_t beg
 
 double Grid::Blend(const Query& query, std::size_t axis, std::array<std::uint64_t, 2> keys,
                    std::array<double, 2> values) const {
-  const double weight = static_cast<double>(query.point[axis] - keys[0]) /
-                        static_cast<double>(keys[1] - keys[0]);
+  const double weight =
+      static_cast<double>(query.point[axis] - keys[0]) / static_cast<double>(keys[1] - keys[0]);
   if (axis == query.sqrt_axis) {
     const double low = std::sqrt(std::max(values[0], 0.0));
     const double high = std::sqrt(std::max(values[1], 0.0));
@@ -143,7 +143,12 @@ std::optional<double> Grid::OutsideOneAxis(const Coordinates& point, const GridS
 struct Grid::Anchors {
   struct Anchor {
     double distance = 0.0;  // squared
+    std::uint32_t leaf = 0;
     double utilization = 0.0;
+
+    bool Before(double other, std::uint32_t other_leaf) const {
+      return distance < other || (distance == other && leaf < other_leaf);
+    }
   };
   const GridSol& sol;
   std::array<double, kMaxAxes> log2_point{};
@@ -151,8 +156,13 @@ struct Grid::Anchors {
   std::array<Anchor, kNeighbours + 1> nearest{};
   std::size_t count = 0;
 
-  void Offer(double distance, double latency) {
-    if (count == nearest.size() && !(distance < nearest.back().distance)) {
+  // True when nothing at this distance or farther can be among the nearest.
+  bool Beyond(double distance) const {
+    return count == nearest.size() && distance > nearest.back().distance;
+  }
+
+  void Offer(double distance, std::uint32_t leaf, double latency) {
+    if (count == nearest.size() && nearest.back().Before(distance, leaf)) {
       return;
     }
     const double least = sol(key);
@@ -160,26 +170,44 @@ struct Grid::Anchors {
       return;
     }
     std::size_t at = count < nearest.size() ? count++ : count - 1;
-    while (at > 0 && distance < nearest[at - 1].distance) {
+    while (at > 0 && !nearest[at - 1].Before(distance, leaf)) {
       nearest[at] = nearest[at - 1];
       --at;
     }
-    nearest[at] = {.distance = distance, .utilization = least / latency};
+    nearest[at] = {.distance = distance, .leaf = leaf, .utilization = least / latency};
   }
 };
 
+// Goes outward from the nearest key of the axis, and stops where the distance along this axis alone
+// is too large. Sums of squares only grow, so nothing is missed.
 void Grid::Collect(Anchors& anchors, std::size_t axis, std::uint32_t begin, std::uint32_t end,
                    double distance) const {
   const Level& level = levels_[axis];
-  for (std::uint32_t node = begin; node < end; ++node) {
-    const double off = level.log2_keys[node] - anchors.log2_point[axis];
+  const double at = anchors.log2_point[axis];
+  const auto visit = [&](std::uint32_t node) {
+    const double off = level.log2_keys[node] - at;
     const double sum = distance + off * off;
+    if (anchors.Beyond(sum)) {
+      return false;
+    }
     anchors.key[axis] = level.keys[node];
     if (axis + 1 == axes_) {
-      anchors.Offer(sum, values_[node]);
+      anchors.Offer(sum, node, values_[node]);
     } else {
       Collect(anchors, axis + 1, level.child[node], level.child[node + 1], sum);
     }
+    return true;
+  };
+  const auto first = level.log2_keys.begin();
+  const auto split =
+      static_cast<std::uint32_t>(std::lower_bound(first + begin, first + end, at) - first);
+  std::uint32_t up = split;
+  std::uint32_t down = split;
+  bool rising = true;
+  bool falling = true;
+  while (rising || falling) {
+    rising = rising && up < end && visit(up++);
+    falling = falling && down > begin && visit(--down);
   }
 }
 

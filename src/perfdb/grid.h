@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interpolation of measured latencies. A Grid has one to four nested axes with integer keys (heads,
 // then sequence length, then batch, say), and may be ragged. Inside its range it interpolates axis
-// by axis; outside it keeps the utilization of the nearest measured points: the ratio of the speed of
-// light (the least time that arithmetic and memory allow) to the latency. A Curve is one axis with
-// values in between. Latencies are milliseconds.
+// by axis; outside it keeps the utilization of the nearest measured points: the ratio of the speed
+// of light (the least time that arithmetic and memory allow) to the latency. A Curve is one axis
+// with values in between. Latencies are milliseconds.
 #pragma once
 
 #include <array>
@@ -28,8 +28,8 @@ using CurveSol = std::function<double(double)>;
 
 class Grid {
  public:
-  // `columns` are the axes, `rows` one key of the table. `latency` may change a measured value (raise
-  // it to the speed of light); no function leaves it.
+  // `columns` are the axes, `rows` one key of the table. `latency` may change a measured value
+  // (raise it to the speed of light); no function leaves it.
   static Grid FromRows(const Table& table, Rows rows, std::span<const std::size_t> columns,
                        const std::function<double(double, const Coordinates&)>& latency = {});
 

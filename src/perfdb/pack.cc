@@ -42,8 +42,7 @@ std::uint32_t Load32(std::string_view bytes, std::size_t at) {
 
 std::optional<std::size_t> Size(const Json& object, std::string_view name) {
   const Json* const value = object.Find(name);
-  if (value == nullptr || !value->is_integer() || value->number() < 0.0 ||
-      value->number() > 1e15) {
+  if (value == nullptr || !value->is_integer() || value->number() < 0.0 || value->number() > 1e15) {
     return std::nullopt;
   }
   return static_cast<std::size_t>(value->number());
@@ -82,6 +81,15 @@ std::optional<std::vector<std::string>> Dictionary(const Json& column) {
     values.push_back(value.string());
   }
   return values;
+}
+
+// A packed column is stored as all its first bytes, then all its second bytes, and so on.
+void JoinPlanes(const char* from, std::size_t rows, std::size_t width, char* to) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t plane = 0; plane < width; ++plane) {
+      to[row * width + plane] = from[plane * rows + row];
+    }
+  }
 }
 
 bool Fits(const TableSchema& schema, const std::vector<Column>& columns, bool latency_last) {
@@ -207,8 +215,8 @@ std::vector<std::string> Pack::TableNames() const {
 }
 
 Result<std::optional<Table>> Pack::Load(std::string_view name) const {
-  const auto found =
-      std::find_if(entries_.begin(), entries_.end(), [name](const Entry& e) { return e.name == name; });
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [name](const Entry& e) { return e.name == name; });
   if (found == entries_.end() || FindSchema(name) == nullptr) {
     return std::nullopt;
   }
@@ -231,17 +239,10 @@ Result<std::vector<char>> Pack::Unpack(const Entry& entry) const {
   if (ZSTD_isError(size) != 0 || size != planes.size()) {
     return Damaged(fmt::format("table {} cannot be unpacked", entry.name));
   }
-  // Each column is stored as all its first bytes, then all its second bytes, and so on.
   std::vector<char> rows(planes.size());
   for (std::size_t c = 0; c < entry.columns.size(); ++c) {
-    const std::size_t width = entry.columns[c].width;
-    const char* const from = planes.data() + entry.offsets[c];
-    char* const to = rows.data() + entry.offsets[c];
-    for (std::size_t plane = 0; plane < width; ++plane) {
-      for (std::size_t row = 0; row < entry.rows; ++row) {
-        to[row * width + plane] = from[plane * entry.rows + row];
-      }
-    }
+    JoinPlanes(planes.data() + entry.offsets[c], entry.rows, entry.columns[c].width,
+               rows.data() + entry.offsets[c]);
   }
   return rows;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pack: the measured performance data of one (system, backend, version), as `python3 -m
 // dynosim.perfdata` writes it. The file is mapped: "DYNOPACK", format number, length of the header
-// (both u32, little-endian), the header as JSON, and the tables, the first at a multiple of 64 bytes.
-// A table is raw, then it is read in place, or packed with zstd, then only tables that are asked for
-// are unpacked.
+// (both u32, little-endian), the header as JSON, and the tables, the first at a multiple of 64
+// bytes. A table is raw, then it is read in place, or packed with zstd, then only tables that are
+// asked for are unpacked.
 #pragma once
 
 #include <cstddef>

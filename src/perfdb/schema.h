@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of a pack and their columns before the latency, in order: first the key, then as many
-// coordinates as `axes` says. A leading '#' marks a number; the others are text. One list, shared by
-// the reader that checks packs and by the operations that query them.
+// coordinates as `axes` says. A leading '#' marks a number; the others are text. One list, shared
+// by the reader that checks packs and by the operations that query them.
 #pragma once
 
 #include <array>
@@ -20,18 +20,17 @@ struct TableSchema {
 namespace columns {
 using Names = std::string_view;
 inline constexpr Names kGemm[] = {"gemm_dtype", "#n", "#k", "#order", "#m"};
-inline constexpr Names kContextAttention[] = {
-    "lane",         "attn_dtype", "kv_cache_dtype", "#kv_heads",  "#head_dim",
-    "#window_size", "#num_heads", "#isl",           "#batch_size"};
-inline constexpr Names kGenerationAttention[] = {
-    "lane",         "kv_cache_dtype", "#kv_heads",   "#head_dim",
-    "#window_size", "#num_heads",     "#batch_size", "#kv_length"};
+inline constexpr Names kContextAttention[] = {"lane",       "attn_dtype", "kv_cache_dtype",
+                                              "#kv_heads",  "#head_dim",  "#window_size",
+                                              "#num_heads", "#isl",       "#batch_size"};
+inline constexpr Names kGenerationAttention[] = {"lane",        "kv_cache_dtype", "#kv_heads",
+                                                 "#head_dim",   "#window_size",   "#num_heads",
+                                                 "#batch_size", "#kv_length"};
 inline constexpr Names kAllReduce[] = {"#num_gpus", "#message_size"};
 inline constexpr Names kCollective[] = {"nccl_dtype", "op_name", "#num_gpus", "#message_size"};
-inline constexpr Names kMoe[] = {"#low_latency", "moe_dtype",    "distribution",
-                                 "#topk",        "#num_experts", "#hidden_size",
-                                 "#inter_size",  "#moe_tp_size", "#moe_ep_size",
-                                 "#num_tokens"};
+inline constexpr Names kMoe[] = {"#low_latency", "moe_dtype",    "distribution", "#topk",
+                                 "#num_experts", "#hidden_size", "#inter_size",  "#moe_tp_size",
+                                 "#moe_ep_size", "#num_tokens"};
 inline constexpr Names kMlaContextModule[] = {"mla_dtype",     "kv_cache_dtype", "gemm_type",
                                               "#native_heads", "#num_heads",     "#isl",
                                               "#batch_size"};
@@ -46,16 +45,15 @@ inline constexpr Names kQuantize[] = {"quant_dtype", "#m", "#k"};
 inline constexpr Names kLinearAttention[] = {
     "kernel_source", "phase",        "#d_model",    "#d_conv",     "#num_k_heads",
     "#head_k_dim",   "#num_v_heads", "#head_v_dim", "#batch_size", "#seq_len"};
-inline constexpr Names kMamba2[] = {"kernel_source", "phase",      "#d_model",    "#d_state",
-                                    "#d_conv",       "#nheads",    "#head_dim",   "#n_groups",
+inline constexpr Names kMamba2[] = {"kernel_source", "phase",       "#d_model",  "#d_state",
+                                    "#d_conv",       "#nheads",     "#head_dim", "#n_groups",
                                     "#chunk_size",   "#batch_size", "#seq_len"};
-inline constexpr Names kSparseContext[] = {"bucket",    "#skip_indexer",  "architecture",
-                                           "mla_dtype", "kv_cache_dtype", "gemm_type",
-                                           "#num_heads", "#step",         "#isl",
-                                           "#batch_size"};
-inline constexpr Names kSparseGeneration[] = {
+inline constexpr Names kSparseContext[] = {
     "bucket",    "#skip_indexer", "architecture", "mla_dtype", "kv_cache_dtype",
-    "gemm_type", "#num_heads",    "#batch_size",  "#kv_length"};
+    "gemm_type", "#num_heads",    "#step",        "#isl",      "#batch_size"};
+inline constexpr Names kSparseGeneration[] = {"bucket",     "#skip_indexer",  "architecture",
+                                              "mla_dtype",  "kv_cache_dtype", "gemm_type",
+                                              "#num_heads", "#batch_size",    "#kv_length"};
 inline constexpr Names kMsaGeneration[] = {"bucket",         "#skip_indexer", "architecture",
                                            "kv_cache_dtype", "gemm_type",     "#num_heads",
                                            "#batch_size",    "#kv_length"};
@@ -67,7 +65,7 @@ inline constexpr Names kDsv4Generation[] = {"kv_cache_dtype", "gemm_type",   "#n
 inline constexpr Names kDsv4TopK[] = {"score_mode", "#native_heads", "#batch_size", "#isl",
                                       "#step"};
 inline constexpr Names kMhc[] = {"op_name", "#hc_mult", "#hidden_size", "#num_tokens"};
-inline constexpr Names kAllToAll[] = {"kernel_source", "op_name",     "moe_dtype",
+inline constexpr Names kAllToAll[] = {"kernel_source", "op_name",      "moe_dtype",
                                       "#num_nodes",    "#hidden_size", "#topk",
                                       "#num_experts",  "#moe_ep_size", "#num_tokens"};
 }  // namespace columns

@@ -47,8 +47,8 @@ std::optional<double> AtSite(const GemmSites::Site& site, std::uint64_t m, const
   const auto n = static_cast<double>(site.n);
   const auto k = static_cast<double>(site.k);
   if (at > 0 && at < keys.size()) {
-    const double weight = static_cast<double>(m - keys[at - 1]) /
-                          static_cast<double>(keys[at] - keys[at - 1]);
+    const double weight =
+        static_cast<double>(m - keys[at - 1]) / static_cast<double>(keys[at] - keys[at - 1]);
     return values[at - 1] + (values[at] - values[at - 1]) * weight;
   }
   const std::size_t count = std::min(kTail, keys.size());
@@ -127,44 +127,65 @@ GemmShape::GemmShape(const GemmSites& sites, std::uint64_t n, std::uint64_t k)
     const double by_k = Away(site.k, k);
     nearest_.push_back({.site = &site, .distance = std::sqrt(by_n * by_n + by_k * by_k)});
   }
-  std::stable_sort(
-      nearest_.begin(), nearest_.end(),
-      [](const Neighbour& a, const Neighbour& b) { return a.distance < b.distance; });
+  std::stable_sort(nearest_.begin(), nearest_.end(),
+                   [](const Neighbour& a, const Neighbour& b) { return a.distance < b.distance; });
 }
 
 std::optional<double> GemmShape::At(std::uint64_t m) const {
   return exact_ != nullptr ? AtSite(*exact_, m, sites_->sol()) : FromNeighbours(m);
 }
 
-std::optional<double> GemmShape::FromNeighbours(std::uint64_t m) const {
-  std::vector<Neighbour> covering;
-  std::copy_if(nearest_.begin(), nearest_.end(), std::back_inserter(covering),
-               [m](const Neighbour& candidate) { return Covers(*candidate.site, m); });
-  const std::vector<Neighbour>& candidates = covering.empty() ? nearest_ : covering;
-  std::vector<Neighbour> near;
-  std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(near),
-               [](const Neighbour& candidate) { return candidate.distance <= kGate; });
-  if (near.empty()) {
-    near = BeyondOneEdge(candidates);
+std::size_t GemmShape::PickNear(std::uint64_t m, bool covering,
+                                std::array<Neighbour, kNeighbours>& out) const {
+  std::size_t count = 0;
+  for (const Neighbour& candidate : nearest_) {
+    if (candidate.distance > kGate || count == kNeighbours) {
+      break;
+    }
+    if (!covering || Covers(*candidate.site, m)) {
+      out[count++] = candidate;
+    }
   }
+  return count;
+}
+
+std::optional<double> GemmShape::FromNeighbours(std::uint64_t m) const {
+  std::array<Neighbour, kNeighbours> picked{};
+  if (const std::size_t count = PickNear(m, true, picked); count > 0) {
+    return Average(m, std::span(picked).first(count));
+  }
+  std::vector<Neighbour> candidates;
+  std::copy_if(nearest_.begin(), nearest_.end(), std::back_inserter(candidates),
+               [m](const Neighbour& candidate) { return Covers(*candidate.site, m); });
+  if (candidates.empty()) {
+    if (const std::size_t count = PickNear(m, false, picked); count > 0) {
+      return Average(m, std::span(picked).first(count));
+    }
+    candidates = nearest_;
+  }
+  const std::vector<Neighbour> near = BeyondOneEdge(candidates);
+  return Average(m, std::span(near).first(std::min(near.size(), kNeighbours)));
+}
+
+std::optional<double> GemmShape::Average(std::uint64_t m, std::span<const Neighbour> near) const {
+  const GemmSol& sol = sites_->sol();
   double weights = 0.0;
   double utilization = 0.0;
-  for (std::size_t i = 0; i < std::min(near.size(), kNeighbours); ++i) {
-    const auto latency = AtSite(*near[i].site, m, sites_->sol());
+  for (const Neighbour& neighbour : near) {
+    const auto latency = AtSite(*neighbour.site, m, sol);
     if (!latency) {
       continue;
     }
-    const double least =
-        sites_->sol()(static_cast<double>(m), static_cast<double>(near[i].site->n),
-                      static_cast<double>(near[i].site->k));
-    const double weight = 1.0 / (near[i].distance * near[i].distance + 1e-12);
+    const double least = sol(static_cast<double>(m), static_cast<double>(neighbour.site->n),
+                             static_cast<double>(neighbour.site->k));
+    const double weight = 1.0 / (neighbour.distance * neighbour.distance + 1e-12);
     utilization += weight * least / *latency;
     weights += weight;
   }
   if (!Positive(utilization) || weights == 0.0) {
     return std::nullopt;
   }
-  return sites_->sol()(static_cast<double>(m), static_cast<double>(n_), static_cast<double>(k_)) /
+  return sol(static_cast<double>(m), static_cast<double>(n_), static_cast<double>(k_)) /
          (utilization / weights);
 }
 
@@ -183,11 +204,11 @@ std::vector<GemmShape::Neighbour> GemmShape::BeyondOneEdge(
   }
   const bool by_k = n_ > n_max;  // the dimension that must still be near
   std::vector<Neighbour> near;
-  std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(near),
-               [&](const Neighbour& candidate) {
-                 return std::abs(by_k ? Away(candidate.site->k, k_) : Away(candidate.site->n, n_)) <=
-                        kGate;
-               });
+  std::copy_if(
+      candidates.begin(), candidates.end(), std::back_inserter(near),
+      [&](const Neighbour& candidate) {
+        return std::abs(by_k ? Away(candidate.site->k, k_) : Away(candidate.site->n, n_)) <= kGate;
+      });
   return near;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -55,6 +56,9 @@ class GemmShape {
     double distance = 0.0;
   };
   std::optional<double> FromNeighbours(std::uint64_t m) const;
+  // Up to four of the nearest sites within reach; only those that measured around m when asked.
+  std::size_t PickNear(std::uint64_t m, bool covering, std::array<Neighbour, 4>& out) const;
+  std::optional<double> Average(std::uint64_t m, std::span<const Neighbour> near) const;
   // The candidates when every site is far away: allowed when the shape is larger than all of them
   // in exactly one dimension.
   std::vector<Neighbour> BeyondOneEdge(const std::vector<Neighbour>& candidates) const;

@@ -20,8 +20,8 @@ inline constexpr std::size_t kPrecisions = 4;
 struct SystemSpec {
   std::string name;
   double mem_bw = 0.0;
-  double mem_bw_scale = 1.0;       // what of it elementwise kernels reach
-  double mem_constant_s = 0.0;     // added to each of their launches
+  double mem_bw_scale = 1.0;    // what of it elementwise kernels reach
+  double mem_constant_s = 0.0;  // added to each of their launches
   std::uint64_t mem_capacity = 0;
   std::array<std::optional<double>, kPrecisions> flops;
   std::uint64_t sm_version = 0;

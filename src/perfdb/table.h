@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table: one measured table of a pack, as typed columns. Rows are sorted by the key columns and then
-// by the coordinate columns, in column order, each combination once; the last column is the latency
-// in milliseconds. Text columns hold codes into a dictionary. A table points into the mapped pack or
-// owns its unpacked bytes; it stays valid while the pack does.
+// Table: one measured table of a pack, as typed columns. Rows are sorted by the key columns and
+// then by the coordinate columns, in column order, each combination once; the last column is the
+// latency in milliseconds. Text columns hold codes into a dictionary. A table points into the
+// mapped pack or owns its unpacked bytes; it stays valid while the pack does.
 #pragma once
 
 #include <cstddef>

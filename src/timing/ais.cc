@@ -63,9 +63,9 @@ void OnlyText(Decoder& v, std::string_view name, std::initializer_list<std::stri
       return;
     }
   }
-  v.Fail(name, fmt::format("only {} is supported, got \"{}\"",
-                           allowed.size() == 0 ? std::string_view("null") : *allowed.begin(),
-                           *value));
+  v.Fail(name,
+         fmt::format("only {} is supported, got \"{}\"",
+                     allowed.size() == 0 ? std::string_view("null") : *allowed.begin(), *value));
 }
 
 void OnlyFlag(Decoder& v, std::string_view name, bool allowed) {
@@ -143,8 +143,8 @@ Error NoTiming(const Deployment& d, const Error& why) {
   return {.kind = why.kind,
           .where = "",
           .message = fmt::format("no timing data for {} with {}{} on {}: {}", d.model, d.backend,
-                                 d.backend_version.empty() ? "" : " " + d.backend_version,
-                                 d.system, why.Text())};
+                                 d.backend_version.empty() ? "" : " " + d.backend_version, d.system,
+                                 why.Text())};
 }
 
 }  // namespace
@@ -167,8 +167,8 @@ Result<AisConfig> DecodeAisConfig(const Json& config, const std::string& path,
   v.Field("worker_type", out.worker_type);
   if (out.worker_type && *out.worker_type != "prefill" && *out.worker_type != "decode" &&
       *out.worker_type != "aggregated") {
-    v.Fail("worker_type", fmt::format("must be one of prefill, decode, aggregated, got \"{}\"",
-                                      *out.worker_type));
+    v.Fail("worker_type",
+           fmt::format("must be one of prefill, decode, aggregated, got \"{}\"", *out.worker_type));
   }
   AliasedWidth(v, "tp", "tp_size", d.tp);
   AliasedWidth(v, "pp", "pp_size", d.pp);
@@ -208,11 +208,10 @@ Result<std::shared_ptr<const AisTiming>> AisTiming::Make(const AisConfig& config
   for (const Timed* const answer : {&first, &second}) {
     if (!*answer) {
       const bool data = answer->error().kind == Failure::Kind::kMissingData;
-      return std::unexpected(NoTiming(
-          config.deployment,
-          {.kind = ErrorKind::kUsage,
-           .where = data ? "missing performance data" : "",
-           .message = answer->error().text}));
+      return std::unexpected(
+          NoTiming(config.deployment, {.kind = ErrorKind::kUsage,
+                                       .where = data ? "missing performance data" : "",
+                                       .message = answer->error().text}));
     }
   }
   return std::make_shared<const AisTiming>(config, *std::move(model));

@@ -24,7 +24,7 @@ namespace dynosim::timing {
 // The `config` object of the provider.
 struct AisConfig {
   Deployment deployment;
-  std::optional<std::string> worker_type;     // prefill, decode, aggregated
+  std::optional<std::string> worker_type;      // prefill, decode, aggregated
   std::optional<std::uint64_t> kv_block_size;  // must be that of the engine
   std::vector<std::string> data_folders;       // in front of the usual ones
 };

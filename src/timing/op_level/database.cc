@@ -64,8 +64,8 @@ bool Contains(const std::vector<std::string>& names, std::string_view name) {
 // Names by falling density, then by name.
 void SortByDensity(std::vector<std::string>& names, const std::vector<Lane>& lanes, bool primary) {
   const auto rank = [&](const std::string& name) {
-    const auto lane = std::find_if(lanes.begin(), lanes.end(),
-                                   [&name](const Lane& l) { return l.name == name; });
+    const auto lane =
+        std::find_if(lanes.begin(), lanes.end(), [&name](const Lane& l) { return l.name == name; });
     if (lane == lanes.end()) {
       return std::tuple(0.0, 0.0, name);
     }

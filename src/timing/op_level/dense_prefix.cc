@@ -61,8 +61,8 @@ Result<bool> IsExcluded(const GraphInput& in, const std::vector<std::string>& pa
     return true;
   }
   if (named > 0) {
-    return UsageError("", fmt::format("{} leaves only a part of {}{} unquantized", in.model.name,
-                                      mlp, fused));
+    return UsageError(
+        "", fmt::format("{} leaves only a part of {}{} unquantized", in.model.name, mlp, fused));
   }
   return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
     return Matches(pattern, mlp + std::string(fused));

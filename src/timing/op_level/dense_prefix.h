@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first layers of DeepSeek-V3.2 and GLM-5, which are dense; only SGLang's lists tell them apart.
+// The first layers of DeepSeek-V3.2 and GLM-5, which are dense; only SGLang's lists tell them
+// apart.
 #pragma once
 
 #include <cstdint>

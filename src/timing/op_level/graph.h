@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs: from a model and its parallel layout to the operation lists of its two phases. One builder
-// per family; families.cc holds the table of them.
+// Graphs: from a model and its parallel layout to the operation lists of its two phases. One
+// builder per family; families.cc holds the table of them.
 #pragma once
 
 #include <cstdint>

@@ -123,9 +123,9 @@ class DeepSeekWriter {
                           .fmha_quant_mode = w_.in().modes.fmha});
     } else {
       Bmm("bmm_pre", heads, true);
-      w_.Add("attention", layers_,
-             GenerationMlaOp{.num_heads = kKernelHeads / w_.tp(),
-                             .kv_cache_dtype = w_.in().modes.kv});
+      w_.Add(
+          "attention", layers_,
+          GenerationMlaOp{.num_heads = kKernelHeads / w_.tp(), .kv_cache_dtype = w_.in().modes.kv});
       Bmm("bmm_post", heads, false);
     }
     w_.Gemm("proj_gemm", layers_, m_.hidden, m_.heads * kValueDim / w_.tp(), latent_.o);
@@ -164,7 +164,8 @@ class DeepSeekWriter {
 
 Result<ModelGraph> BuildDeepSeek(const GraphInput& input) {
   const LatentModes latent = FindLatentModes(input);
-  return WriteBoth(input, [&latent](GraphWriter& writer) { DeepSeekWriter(writer, latent).Write(); });
+  return WriteBoth(input,
+                   [&latent](GraphWriter& writer) { DeepSeekWriter(writer, latent).Write(); });
 }
 
 }  // namespace dynosim::timing

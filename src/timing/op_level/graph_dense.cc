@@ -15,9 +15,8 @@ double Layers(const GraphWriter& w) { return static_cast<double>(w.model().layer
 
 void QkvGemm(GraphWriter& w, double scale) {
   const ModelSpec& m = w.model();
-  w.Gemm("qkv_gemm", scale,
-         m.heads * m.head_dim / w.tp() + 2 * m.head_dim * w.kv_heads_per_gpu(), m.hidden,
-         w.in().modes.gemm);
+  w.Gemm("qkv_gemm", scale, m.heads * m.head_dim / w.tp() + 2 * m.head_dim * w.kv_heads_per_gpu(),
+         m.hidden, w.in().modes.gemm);
 }
 
 AttentionShape PlainAttention(const GraphWriter& w) {

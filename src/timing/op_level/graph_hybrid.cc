@@ -191,9 +191,8 @@ class Gemma4Writer {
     w_.Norm(kind + "_attn_norm", count);
     w_.Gemm(kind + "_qkv_gemm", count, out + kv_projections * kv * dim, m_.hidden,
             modes_.projection);
-    w_.Attention(
-        "attention", count,
-        {.heads = m_.heads / w_.tp(), .kv_heads = kv, .head_dim = dim, .window = window});
+    w_.Attention("attention", count,
+                 {.heads = m_.heads / w_.tp(), .kv_heads = kv, .head_dim = dim, .window = window});
     w_.Gemm(kind + "_proj_gemm", count, m_.hidden, out, modes_.projection,
             {.low_precision_input = true});
     w_.Norm(kind + "_ffn_norm", count);
@@ -270,8 +269,8 @@ Result<ModelGraph> BuildGemma4(const GraphInput& input) {
 Result<ModelGraph> BuildMuseGlimmer(const GraphInput& input) {
   DYNO_TRY(const LayerPattern pattern, FindLayerPattern(input.model));
   if (pattern.window == 0) {
-    return UsageError("", "the configuration of " + input.model.name +
-                              " must give a sliding_window above 0");
+    return UsageError(
+        "", "the configuration of " + input.model.name + " must give a sliding_window above 0");
   }
   return WriteBoth(input, [&pattern](GraphWriter& w) {
     w.Embedding(w.model().vocab / w.tp());

@@ -145,8 +145,7 @@ class KimiK3Writer {
     const std::uint64_t heads = m_.heads / w_.tp();
     w_.Gemm("mla_q_b_gemm", count, m_.heads * (z_.nope + z_.rope) / w_.tp(), z_.q_rank, mode_);
     if (w_.context()) {
-      w_.Gemm("mla_kv_b_gemm", count, m_.heads * (z_.nope + z_.value) / w_.tp(), z_.kv_rank,
-              mode_);
+      w_.Gemm("mla_kv_b_gemm", count, m_.heads * (z_.nope + z_.value) / w_.tp(), z_.kv_rank, mode_);
     }
     if (vllm_) {
       w_.Attention("attention", count,
@@ -215,7 +214,8 @@ class KimiK3Writer {
     }
   }
 
-  // The draft model proposes `nextn` tokens per step, so each of its runs counts for a share of one.
+  // The draft model proposes `nextn` tokens per step, so each of its runs counts for a share of
+  // one.
   void Draft() {
     constexpr double kLayers = 5.0;
     constexpr std::uint64_t kInner = 14336;
@@ -226,8 +226,8 @@ class KimiK3Writer {
     w_.Add("draft_embedding", each,
            EmbeddingOp{.vocab_size = m_.vocab / w_.tp(), .hidden_size = m_.hidden});
     w_.Norm("draft_norm", 2.0 * kLayers * each);
-    const std::uint64_t kv_out = vllm_ ? DraftLatentAttention(kLayers * each)
-                                       : DraftPlainAttention(kLayers * each);
+    const std::uint64_t kv_out =
+        vllm_ ? DraftLatentAttention(kLayers * each) : DraftPlainAttention(kLayers * each);
     w_.Gemm("draft_gate_up_gemm", kLayers * each, 2 * kInner / w_.tp(), m_.hidden, mode_);
     w_.Elementwise("draft_act_gate", kLayers * each, 2 * kInner / w_.tp(), inner);
     w_.Gemm("draft_down_gemm", kLayers * each, m_.hidden, inner, mode_,
@@ -248,10 +248,9 @@ class KimiK3Writer {
   std::uint64_t DraftPlainAttention(double count) {
     const std::uint64_t tp = w_.tp();
     w_.Gemm("draft_qkv_gemm", count, 6144 / tp, m_.hidden, mode_);
-    w_.Attention("draft_attention", count,
-                 {.heads = 64 / tp,
-                  .kv_heads = std::max<std::uint64_t>(16 / tp, 1),
-                  .head_dim = 64});
+    w_.Attention(
+        "draft_attention", count,
+        {.heads = 64 / tp, .kv_heads = std::max<std::uint64_t>(16 / tp, 1), .head_dim = 64});
     w_.Gemm("draft_proj_gemm", count, m_.hidden, 4096 / tp, mode_, {.low_precision_input = true});
     return 2048 / tp;
   }

@@ -29,7 +29,9 @@ struct QwenModes {
 enum class QwenPart { kProjection, kShared, kDense, kOther };
 
 QwenPart PartOf(std::string_view name) {
-  const auto has = [name](std::string_view text) { return name.find(text) != std::string_view::npos; };
+  const auto has = [name](std::string_view text) {
+    return name.find(text) != std::string_view::npos;
+  };
   if (has(".linear_attn.") || has(".self_attn.")) {
     return QwenPart::kProjection;
   }
@@ -162,9 +164,8 @@ class Qwen35Writer {
     const std::uint64_t heads = m_.heads / w_.tp();
     w_.Norm("full_attn_norm", count);
     // The query part is doubled by the output gate.
-    w_.Gemm("qkv_gemm", count,
-            2 * heads * m_.head_dim + 2 * w_.kv_heads_per_gpu() * m_.head_dim, m_.hidden,
-            modes_.projection);
+    w_.Gemm("qkv_gemm", count, 2 * heads * m_.head_dim + 2 * w_.kv_heads_per_gpu() * m_.head_dim,
+            m_.hidden, modes_.projection);
     w_.Attention("attention", count,
                  {.heads = heads,
                   .kv_heads = w_.kv_heads_per_gpu(),
@@ -356,10 +357,9 @@ class NemotronHWriter {
     const std::uint64_t out = m_.heads * m_.head_dim / w_.tp();
     w_.Norm("attn_norm", count);
     w_.Gemm("qkv_gemm", count, out + 2 * m_.head_dim * w_.kv_heads_per_gpu(), m_.hidden, mode_);
-    w_.Attention("attention", count,
-                 {.heads = m_.heads / w_.tp(),
-                  .kv_heads = w_.kv_heads_per_gpu(),
-                  .head_dim = m_.head_dim});
+    w_.Attention(
+        "attention", count,
+        {.heads = m_.heads / w_.tp(), .kv_heads = w_.kv_heads_per_gpu(), .head_dim = m_.head_dim});
     w_.Gemm("proj_gemm", count, m_.hidden, out, mode_, {.low_precision_input = true});
     w_.AllReduce("attn_ar", count);
   }

@@ -77,8 +77,7 @@ struct Excluded {
 };
 
 const std::vector<std::string_view> kQ = {"q_a_proj", "q_b_proj", "q_proj"};
-const std::vector<std::string_view> kKv = {"kv_a_proj", "kv_b_proj", "kv_proj", "k_proj",
-                                           "v_proj"};
+const std::vector<std::string_view> kKv = {"kv_a_proj", "kv_b_proj", "kv_proj", "k_proj", "v_proj"};
 const std::vector<std::string_view> kO = {"o_proj"};
 const std::vector<std::string_view> kIndexer = {"indexer"};
 const std::vector<std::string_view> kIndexerProjections = {"indexer.wq_b", "indexer.wk",
@@ -175,8 +174,8 @@ double FullShare(const GraphInput& in) {
   std::uint64_t choosing = 0;
   for (std::uint64_t i = 0; i < m.layers; ++i) {
     const std::uint64_t position = i + 1 > offset ? i + 1 - offset : 0;
-    const bool skips = pattern.empty() ? position % every != 0
-                                       : i < pattern.size() && pattern[i] == 'S';
+    const bool skips =
+        pattern.empty() ? position % every != 0 : i < pattern.size() && pattern[i] == 'S';
     choosing += skips ? 0 : 1;
   }
   return Count(choosing) / Count(m.layers);
@@ -329,8 +328,7 @@ void WriteDeepSeekV4(GraphWriter& w, const Dsv4Sizes& z,
   }
   connect("mhc_post", "post");
   w.Elementwise("ffn_norm", layers, m.hidden, m.hidden);
-  WriteExperts(w,
-               {.inner = m.moe_inter / w.tp(), .mode = w.in().modes.gemm, .layers = layers});
+  WriteExperts(w, {.inner = m.moe_inter / w.tp(), .mode = w.in().modes.gemm, .layers = layers});
   w.Logits();
   w.P2P();
 }
@@ -352,8 +350,7 @@ void WriteMiniMaxM3(GraphWriter& w) {
               .fmha_quant_mode = w.in().modes.fmha,
               .gemm_quant_mode = w.in().modes.gemm});
   w.Norm("add_norm_2", layers);
-  WriteExperts(w,
-               {.inner = m.moe_inter / w.tp(), .mode = w.in().modes.gemm, .layers = layers});
+  WriteExperts(w, {.inner = m.moe_inter / w.tp(), .mode = w.in().modes.gemm, .layers = layers});
   w.Logits();
   w.P2P();
 }

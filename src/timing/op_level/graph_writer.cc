@@ -12,7 +12,8 @@ namespace dynosim::timing {
 
 std::uint64_t CeilDiv(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
-GraphWriter::GraphWriter(const GraphInput& input, bool context) : in_(input), context_(context), prefix_(context ? "context_" : "generation_") {
+GraphWriter::GraphWriter(const GraphInput& input, bool context)
+    : in_(input), context_(context), prefix_(context ? "context_" : "generation_") {
   if (!context && input.nextn > 0) {
     factor_ = static_cast<double>(input.nextn + input.model.layers) /
               static_cast<double>(input.model.layers);

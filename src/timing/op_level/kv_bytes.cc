@@ -23,8 +23,7 @@ namespace {
 double ToDouble(std::uint64_t value) { return static_cast<double>(value); }
 
 // Bytes of the keys and values of one token in `layers` layers.
-double KeysAndValues(std::uint64_t heads, std::uint64_t dim, std::uint64_t layers,
-                     double element) {
+double KeysAndValues(std::uint64_t heads, std::uint64_t dim, std::uint64_t layers, double element) {
   return ToDouble(heads * dim * layers) * 2.0 * element;
 }
 
@@ -119,9 +118,8 @@ Result<KvBytes> Qwen35(const ModelSpec& m, std::uint64_t tp, double element) {
   KvBytes out;
   out.Add({.bytes = KeysAndValues(CeilDiv(m.kv_heads, tp), m.head_dim, full, element)});
   const std::uint64_t channels = (2 * z.k_heads * z.k_dim + z.v_heads * z.v_dim) / tp;
-  out.AddFixed(ToDouble(z.layers) *
-               (ToDouble(z.v_heads / tp * z.k_dim * z.v_dim) * state_bytes +
-                ToDouble(channels * (z.conv > 0 ? z.conv - 1 : 0) * 2)));
+  out.AddFixed(ToDouble(z.layers) * (ToDouble(z.v_heads / tp * z.k_dim * z.v_dim) * state_bytes +
+                                     ToDouble(channels * (z.conv > 0 ? z.conv - 1 : 0) * 2)));
   return out;
 }
 
@@ -130,8 +128,9 @@ Result<KvBytes> KimiK3(const ModelSpec& m, std::uint64_t tp, double element) {
   DYNO_TRY(KvBytes out, Latent(m, m.layers - z.layers, element));
   const std::uint64_t heads = std::max<std::uint64_t>(z.heads / tp, 1);
   constexpr std::uint64_t kSlots = 5;
-  out.AddFixed(ToDouble(kSlots * z.layers) *
-               ToDouble(heads * z.dim * z.dim * 4 + (z.conv > 0 ? z.conv - 1 : 0) * 3 * heads * z.dim * 2));
+  out.AddFixed(
+      ToDouble(kSlots * z.layers) *
+      ToDouble(heads * z.dim * z.dim * 4 + (z.conv > 0 ? z.conv - 1 : 0) * 3 * heads * z.dim * 2));
   return out;
 }
 

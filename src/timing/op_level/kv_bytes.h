@@ -15,9 +15,9 @@ class KvBytes {
   // Layers of one kind: bytes per token up to `window` tokens (0: all), one more entry per
   // `stride` tokens.
   struct Layers {
-    double bytes = 0.0;          // of one entry of all these layers
-    std::uint64_t window = 0;    // 0: every token counts
-    std::uint64_t stride = 1;    // tokens per entry
+    double bytes = 0.0;        // of one entry of all these layers
+    std::uint64_t window = 0;  // 0: every token counts
+    std::uint64_t stride = 1;  // tokens per entry
   };
 
   void Add(const Layers& layers) { layers_.push_back(layers); }

@@ -43,12 +43,13 @@ Result<std::vector<bool>> Flags(const ModelSpec& model, std::string_view name) {
   return flags;
 }
 
-// layer_types: full_attention or sliding_attention per layer; more layers than `counted` may follow.
+// layer_types: full_attention or sliding_attention per layer; more layers than `counted` may
+// follow.
 Result<std::vector<bool>> GlobalByType(const ModelSpec& model, std::uint64_t more) {
   const std::vector<std::string> types = Strings(model.text.Find("layer_types"));
   if (types.size() != model.layers && types.size() != model.layers + more) {
-    return Wrong(model, fmt::format("layer_types has {} entries for {} layers", types.size(),
-                                    model.layers));
+    return Wrong(
+        model, fmt::format("layer_types has {} entries for {} layers", types.size(), model.layers));
   }
   std::vector<bool> out;
   for (const std::string& type : types) {
@@ -147,9 +148,8 @@ Result<LayerPattern> FindLayerPattern(const ModelSpec& model) {
     out.window = model.Whole({"sliding_window_size", "sliding_window"}).value_or(0);
     return out;
   }
-  const std::uint64_t more = model.family == Family::kStep3p7
-                                 ? model.WholeOr("num_nextn_predict_layers", 0)
-                                 : 0;
+  const std::uint64_t more =
+      model.family == Family::kStep3p7 ? model.WholeOr("num_nextn_predict_layers", 0) : 0;
   DYNO_TRY(out.is_global, GlobalByType(model, more));
   out.has_experts = model.family == Family::kStep3p7 ? StepExperts(model)
                                                      : std::vector<bool>(model.layers, false);
@@ -158,8 +158,7 @@ Result<LayerPattern> FindLayerPattern(const ModelSpec& model) {
 }
 
 Gemma4Heads FindGemma4Heads(const ModelSpec& model) {
-  return {.global_kv_heads =
-              model.Whole({"num_global_key_value_heads"}).value_or(model.kv_heads),
+  return {.global_kv_heads = model.Whole({"num_global_key_value_heads"}).value_or(model.kv_heads),
           .global_head_dim = model.Whole({"global_head_dim"}).value_or(model.head_dim)};
 }
 

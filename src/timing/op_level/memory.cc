@@ -75,8 +75,8 @@ double Activations(const PassModel& model, const CapacityQuestion& question, std
   const Deployment& d = model.deployment();
   const bool sglang = model.database().backend() == "sglang";
   const double tokens = ToDouble(question.max_batched_tokens);
-  double bytes = 2.0 * tokens * ToDouble(spec.heads * spec.head_dim) *
-                 ActivationFactors(spec, sglang)[width];
+  double bytes =
+      2.0 * tokens * ToDouble(spec.heads * spec.head_dim) * ActivationFactors(spec, sglang)[width];
   if (const std::uint64_t buffer = ExpertBufferWidth(spec, sglang); buffer > 0) {
     bytes += tokens * ToDouble(buffer) * ToDouble(d.attention_dp) * ToDouble(spec.experts) *
              ToDouble(spec.topk) / ToDouble(d.moe_ep) / 128.0 * 4.0;
@@ -109,7 +109,8 @@ Result<Capacity> FindCapacity(const PassModel& model, const CapacityQuestion& qu
              .cuda_graphs = ToDouble(question.cuda_graph_bytes)};
   const MemoryUse& use = out.use;
   const double all = ToDouble(system.mem_capacity);
-  double charged = use.weights + use.activations + use.communication + use.runtime + use.cuda_graphs;
+  double charged =
+      use.weights + use.activations + use.communication + use.runtime + use.cuda_graphs;
   if (backend == "vllm") {
     out.budget_bytes = all * fraction - charged;
   } else if (backend == "trtllm") {
@@ -120,9 +121,10 @@ Result<Capacity> FindCapacity(const PassModel& model, const CapacityQuestion& qu
   }
   if (!(out.budget_bytes > 0.0)) {
     return UsageError(
-        "", fmt::format("no KV budget: non-KV memory ({} bytes) meets or exceeds the KV cache limit "
-                        "(capacity={} bytes)",
-                        SaturatingCast<std::uint64_t>(charged), system.mem_capacity));
+        "",
+        fmt::format("no KV budget: non-KV memory ({} bytes) meets or exceeds the KV cache limit "
+                    "(capacity={} bytes)",
+                    SaturatingCast<std::uint64_t>(charged), system.mem_capacity));
   }
   DYNO_TRY(const KvBytes kv, FindKvBytes(model));
   out.bytes_of_one_token = SaturatingCast<std::uint64_t>(kv.OfSequence(1));
@@ -145,8 +147,8 @@ Result<std::uint64_t> TransferBytesPerToken(const ModelSpec& model, std::uint64_
     return model.layers * (*rank + rope) * element;
   }
   if (model.kv_heads == 0) {
-    return UsageError("", fmt::format("the configuration of {} does not give its KV heads",
-                                      model.name));
+    return UsageError(
+        "", fmt::format("the configuration of {} does not give its KV heads", model.name));
   }
   return 2 * CeilDiv(model.kv_heads, tp) * model.head_dim * model.layers * element;
 }

@@ -65,9 +65,9 @@ constexpr std::array kArchitectures = {
 };
 
 constexpr std::array<std::string_view, 17> kFamilyNames = {
-    "LLAMA",       "MOE",        "DEEPSEEK",  "KIMIK25",   "NEMOTRONNAS", "NEMOTRONH",
-    "QWEN35",      "KIMIK3",     "DEEPSEEKV32", "DEEPSEEKV4", "HYBRIDMOE", "STEP3P7",
-    "GEMMA4MIX",   "MINIMAXM3",  "QWEN3VL",   "QWEN3VL_MOE", "MUSEGLIMMER"};
+    "LLAMA",     "MOE",       "DEEPSEEK",    "KIMIK25",     "NEMOTRONNAS", "NEMOTRONH",
+    "QWEN35",    "KIMIK3",    "DEEPSEEKV32", "DEEPSEEKV4",  "HYBRIDMOE",   "STEP3P7",
+    "GEMMA4MIX", "MINIMAXM3", "QWEN3VL",     "QWEN3VL_MOE", "MUSEGLIMMER"};
 
 bool NormalizesQueries(std::string_view architecture, Family family) {
   return architecture == "Qwen3ForCausalLM" || architecture == "Qwen3MoeForCausalLM" ||
@@ -134,14 +134,12 @@ std::vector<std::string> Strings(const Json* value) {
 
 std::string LowerCase(std::string_view text) {
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return out;
 }
 
-std::optional<std::uint64_t> ModelSpec::Whole(
-    std::initializer_list<std::string_view> names) const {
+std::optional<std::uint64_t> ModelSpec::Whole(std::initializer_list<std::string_view> names) const {
   for (const std::string_view field : names) {
     if (const auto value = WholeNumber(text.Find(field))) {
       return value;
@@ -191,9 +189,9 @@ Result<ModelSpec> ReadModelSpec(const perfdb::ModelFile& file) {
   }
   spec.inter = spec.WholeOr("intermediate_size", 0);
   spec.context = spec.WholeOr("max_position_embeddings", 0);
-  spec.topk = spec.Whole({"num_experts_per_tok", "top_k_experts", "moe_top_k",
-                          "num_experts_per_token"})
-                  .value_or(0);
+  spec.topk =
+      spec.Whole({"num_experts_per_tok", "top_k_experts", "moe_top_k", "num_experts_per_token"})
+          .value_or(0);
   spec.experts =
       spec.Whole({"num_local_experts", "n_routed_experts", "moe_num_experts", "num_experts"})
           .value_or(0);

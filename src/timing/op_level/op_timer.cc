@@ -44,8 +44,7 @@ Timed Sum(const std::vector<OpTimer>& timers, const PassQuery& query) {
 }  // namespace
 
 std::unexpected<Failure> MissingData(std::string text) {
-  return std::unexpected(
-      Failure{.kind = Failure::Kind::kMissingData, .text = std::move(text)});
+  return std::unexpected(Failure{.kind = Failure::Kind::kMissingData, .text = std::move(text)});
 }
 
 std::unexpected<Failure> MissingFlops(const PerfDatabase& db, std::string_view mode) {

@@ -156,7 +156,8 @@ struct MoeDispatchOp {
     v("moe_tp_size", layout.moe_tp_size), v("moe_ep_size", layout.moe_ep_size);
     v("attention_dp_size", layout.attention_dp_size), v("pre_dispatch", pre_dispatch);
     v("attn_ar_modeled", attn_ar_modeled), v("backend", backend);
-    v("flavor", backend == "trtllm" ? "TrtllmAlltoall" : "CustomAllReduce"), v("comm_quant", "half");
+    v("flavor", backend == "trtllm" ? "TrtllmAlltoall" : "CustomAllReduce"),
+        v("comm_quant", "half");
     v("moe_quant", moe_quant), v("attn_cp_size", 1), v("is_context", is_context), v("sms", sms);
     v("scale_num_tokens", scale_num_tokens);
   }

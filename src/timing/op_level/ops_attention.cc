@@ -139,7 +139,8 @@ OpTimer Compile(const GenerationAttentionOp& op, PerfDatabase& db) {
                           });
   }
   const std::string missing = fmt::format(
-      "generation attention data missing for {} query heads, {} KV heads of {}, window {}, KV cache "
+      "generation attention data missing for {} query heads, {} KV heads of {}, window {}, KV "
+      "cache "
       "{}",
       op.n, op.n_kv, op.head_size, op.window_size, op.kv_cache_dtype);
   if (grid.empty()) {

@@ -110,8 +110,9 @@ OpTimer Compile(const EmbeddingOp& op, PerfDatabase& db) {
 OpTimer Compile(const ElementwiseOp& op, PerfDatabase& db) {
   const perfdb::SystemSpec system = db.system();
   const double bytes = op.bytes_per_token;
-  return
-      [=](const PassQuery& query) -> Timed { return system.MoveMs(bytes * ToDouble(query.Flow())); };
+  return [=](const PassQuery& query) -> Timed {
+    return system.MoveMs(bytes * ToDouble(query.Flow()));
+  };
 }
 
 OpTimer Compile(const GemmOp& op, PerfDatabase& db, bool last_token_only) {
@@ -132,9 +133,7 @@ OpTimer Compile(const GemmOp& op, PerfDatabase& db, bool last_token_only) {
   const auto shape = std::make_shared<perfdb::GemmShape>(*sites, op.n, op.k);
   return [=](const PassQuery& query) -> Timed {
     const std::uint64_t m = last_token_only ? query.batch : query.Flow();
-    const auto least = [&] {
-      return sites->sol()(ToDouble(m), ToDouble(op.n), ToDouble(op.k));
-    };
+    const auto least = [&] { return sites->sol()(ToDouble(m), ToDouble(op.n), ToDouble(op.k)); };
     std::optional<double> time = shape->At(m);
     if (!time && op.below_grid_sol) {
       time = least();

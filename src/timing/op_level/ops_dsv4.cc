@@ -110,9 +110,9 @@ class Dsv4Sol {
   double Generation(std::uint64_t batch, std::uint64_t kv_length) const {
     const std::uint64_t length = kv_length > 0 ? kv_length - 1 : 0;
     const std::uint64_t limit = op_.csa ? op_.index_topk : length / Ratio();
-    return Time(batch, batch, length,
-                batch * std::min(length, op_.window_size) +
-                    batch * std::min(length / Ratio(), limit));
+    return Time(
+        batch, batch, length,
+        batch * std::min(length, op_.window_size) + batch * std::min(length / Ratio(), limit));
   }
 
  private:
@@ -141,11 +141,10 @@ class Dsv4Sol {
       weights += ql * inh * ihd;
       weights_bfloat16 += h * inh;
     }
-    const double bytes =
-        ToDouble(weights) * r_.gemm_bytes + ToDouble(weights_bfloat16) * 2.0 +
-        ToDouble(t * (h + ql + n * hd + hd + groups * ol)) * r_.gemm_bytes +
-        ToDouble(pairs * hd) * r_.kv_bytes + index_bytes +
-        ToDouble(t * n * op_.rope_head_dim) * r_.attention_bytes;
+    const double bytes = ToDouble(weights) * r_.gemm_bytes + ToDouble(weights_bfloat16) * 2.0 +
+                         ToDouble(t * (h + ql + n * hd + hd + groups * ol)) * r_.gemm_bytes +
+                         ToDouble(pairs * hd) * r_.kv_bytes + index_bytes +
+                         ToDouble(t * n * op_.rope_head_dim) * r_.attention_bytes;
     const double math = ToDouble(project + compress) / r_.gemm_flops +
                         ToDouble(out + index_bfloat16) / r_.bfloat16_flops +
                         ToDouble(index) / r_.fp8_flops +
@@ -165,15 +164,14 @@ std::string_view AttentionMode(const Dsv4Op& op, const PerfDatabase& db) {
 }
 
 Grid FindGrid(const Dsv4Op& op, PerfDatabase& db) {
-  const Table* const table =
-      db.Find(fmt::format("dsv4_{}_{}", op.csa ? "csa" : "hca", op.context ? "context" : "generation"));
+  const Table* const table = db.Find(
+      fmt::format("dsv4_{}_{}", op.csa ? "csa" : "hca", op.context ? "context" : "generation"));
   if (table == nullptr) {
     return {};
   }
   const std::size_t native = op.context ? 3 : 2;
-  Rows rows = op.context
-                  ? Select(*table, op.fmha_quant_mode, op.kv_cache_dtype, op.gemm_quant_mode)
-                  : Select(*table, op.kv_cache_dtype, op.gemm_quant_mode);
+  Rows rows = op.context ? Select(*table, op.fmha_quant_mode, op.kv_cache_dtype, op.gemm_quant_mode)
+                         : Select(*table, op.kv_cache_dtype, op.gemm_quant_mode);
   rows = NearestRows(*table, rows, native, op.native_heads);
   rows = NearestRows(*table, rows, native + 1, op.num_heads);
   constexpr std::array<std::size_t, 3> kContextAxes = {5, 6, 7};
@@ -191,8 +189,9 @@ OpTimer Compile(const Dsv4Op& op, PerfDatabase& db) {
   const auto fp8 = db.Flops("fp8");
   const auto attention = db.Flops(mode);
   if (!gemm || !bfloat16 || !fp8 || !attention) {
-    return Always(MissingFlops(
-        db, !gemm ? std::string_view(op.gemm_quant_mode) : !fp8 ? "fp8" : mode));
+    return Always(MissingFlops(db, !gemm  ? std::string_view(op.gemm_quant_mode)
+                                   : !fp8 ? "fp8"
+                                          : mode));
   }
   Grid grid = FindGrid(op, db);
   const std::string missing = fmt::format(
@@ -216,10 +215,11 @@ OpTimer Compile(const Dsv4Op& op, PerfDatabase& db) {
   return [=, context = op.context, grid = std::move(grid),
           gain = std::move(gain)](const PassQuery& query) -> Timed {
     const auto value =
-        context ? grid.At({query.prefix, query.tokens, query.batch},
-                          [&sol](const Coordinates& at) { return sol.Context(at[0], at[1], at[2]); })
-                : grid.At({query.batch, query.tokens},
-                          [&sol](const Coordinates& at) { return sol.Generation(at[0], at[1]); });
+        context
+            ? grid.At({query.prefix, query.tokens, query.batch},
+                      [&sol](const Coordinates& at) { return sol.Context(at[0], at[1], at[2]); })
+            : grid.At({query.batch, query.tokens},
+                      [&sol](const Coordinates& at) { return sol.Generation(at[0], at[1]); });
     if (!value) {
       return MissingData(missing);
     }
@@ -257,7 +257,8 @@ OpTimer Compile(const MhcOp& op, PerfDatabase& db) {
   return [=, curve = std::move(curve), kind = op.op](const PassQuery& query) -> Timed {
     const auto value = curve.At(ToDouble(query.Flow()), sol);
     if (!value) {
-      return MissingData(fmt::format("hyper-connection data missing for {} of {} x {}", kind, hc, h));
+      return MissingData(
+          fmt::format("hyper-connection data missing for {} of {} x {}", kind, hc, h));
     }
     return *value;
   };

@@ -50,8 +50,7 @@ LinearSizes SizesOf(const LinearAttentionOp& op) {
           .v_dim = ToDouble(op.head_v_dim)};
 }
 
-double GdnBytes(const LinearSizes& z, std::string_view kernel, double element, double b,
-                double s) {
+double GdnBytes(const LinearSizes& z, std::string_view kernel, double element, double b, double s) {
   const double x = b * s;
   const double width = 2.0 * z.k_heads * z.k_dim + z.v_heads * z.v_dim;
   const double state = z.v_heads * z.k_dim * z.v_dim;
@@ -181,7 +180,8 @@ Rows GdnRows(const LinearAttentionOp& op, const PerfDatabase& db, const Table& t
 }
 
 OpTimer CompileGdn(const LinearAttentionOp& op, PerfDatabase& db) {
-  const double element = op.mamba_ssm_dtype == "bfloat16" || op.mamba_ssm_dtype == "float16" ? 2.0 : 4.0;
+  const double element =
+      op.mamba_ssm_dtype == "bfloat16" || op.mamba_ssm_dtype == "float16" ? 2.0 : 4.0;
   const StateSol sol = [z = SizesOf(op), kernel = op.kernel_source, element,
                         mem_bw = db.system().mem_bw](double b, double s) {
     return GdnBytes(z, kernel, element, b, s) / mem_bw * 1000.0;
@@ -203,8 +203,8 @@ bool HasKernel(const Table& table, std::string_view kernel, std::string_view pha
 // The kernel that stands for the asked one in this table; empty when another operation covers it.
 std::string KdaKernel(const LinearAttentionOp& op, const Table& table) {
   const std::string& kernel = op.kernel_source;
-  if (op.phase == "verify" && (kernel == "causal_conv1d_update" ||
-                               kernel == "fused_sigmoid_gating_delta_rule_update")) {
+  if (op.phase == "verify" &&
+      (kernel == "causal_conv1d_update" || kernel == "fused_sigmoid_gating_delta_rule_update")) {
     if (!HasKernel(table, kernel, "verify") &&
         HasKernel(table, "fused_kda_decode_mtp_dspark", "verify")) {
       return kernel == "causal_conv1d_update" ? "" : "fused_kda_decode_mtp_dspark";
@@ -276,9 +276,8 @@ Rows Mamba2Rows(const Mamba2Op& op, const Table& table) {
   if (op.phase != "context") {
     return {};
   }
-  const Rows exact =
-      Select(table, op.kernel_source, op.phase, op.d_model, op.d_state, op.d_conv, op.nheads,
-             op.head_dim, op.n_groups, op.chunk_size);
+  const Rows exact = Select(table, op.kernel_source, op.phase, op.d_model, op.d_state, op.d_conv,
+                            op.nheads, op.head_dim, op.n_groups, op.chunk_size);
   if (!exact.empty()) {
     return exact;
   }

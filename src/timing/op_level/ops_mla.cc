@@ -104,8 +104,7 @@ OpTimer CompileContextModule(const MlaModuleOp& op, PerfDatabase& db) {
   constexpr std::array<std::size_t, 3> kAxes = {4, 5, 6};
   Grid grid;
   if (table != nullptr) {
-    const Rows rows =
-        Select(*table, op.fmha_quant_mode, op.kv_cache_dtype, op.gemm_quant_mode);
+    const Rows rows = Select(*table, op.fmha_quant_mode, op.kv_cache_dtype, op.gemm_quant_mode);
     grid = Grid::FromRows(*table, NearestRows(*table, rows, 3, op.native_num_heads), kAxes);
   }
   if (!grid.empty() && !flops) {
@@ -134,9 +133,9 @@ OpTimer CompileGenerationModule(const MlaModuleOp& op, PerfDatabase& db) {
   }
   return GenerationTimer(
       op.num_heads, std::move(grid),
-      GenerationSol(BytesOf(op.kv_cache_dtype), flops.value_or(1.0), db.system().mem_bw,
-                    ModuleGemm{.flops = gemm_flops.value_or(1.0),
-                               .bytes = BytesOf(op.gemm_quant_mode)}),
+      GenerationSol(
+          BytesOf(op.kv_cache_dtype), flops.value_or(1.0), db.system().mem_bw,
+          ModuleGemm{.flops = gemm_flops.value_or(1.0), .bytes = BytesOf(op.gemm_quant_mode)}),
       fmt::format("MLA generation module data missing for KV cache {}, GEMM {}", op.kv_cache_dtype,
                   op.gemm_quant_mode));
 }

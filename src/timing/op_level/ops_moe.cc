@@ -47,9 +47,8 @@ Curve FindCurve(PerfDatabase& db, const MoeOp& op, bool low_latency) {
     rows = table->Narrow(of_mode, kDistribution, "uniform");
   }
   std::size_t column = kDistribution + 1;
-  for (const std::uint64_t value :
-       {op.topk, op.num_experts, op.hidden_size, op.inter_size, op.layout.moe_tp_size,
-        op.layout.moe_ep_size}) {
+  for (const std::uint64_t value : {op.topk, op.num_experts, op.hidden_size, op.inter_size,
+                                    op.layout.moe_tp_size, op.layout.moe_ep_size}) {
     rows = table->Narrow(rows, column++, value);
   }
   return Curve::FromRows(*table, rows, kTokens);
@@ -66,9 +65,8 @@ perfdb::CurveSol ExpertSol(const MoeOp& op, double flops, double mem_bw) {
   return [=, topk = op.topk, experts = op.num_experts](double t) {
     const std::uint64_t total = static_cast<std::uint64_t>(std::floor(t + 0.5)) * topk;
     const std::uint64_t ops = total * h * inter * projections * 2 / ep / tp;
-    const std::uint64_t moved =
-        total / ep * h * 2 + total / ep * inter * projections / tp +
-        h * inter * projections / tp * std::min(experts / ep, total / ep);
+    const std::uint64_t moved = total / ep * h * 2 + total / ep * inter * projections / tp +
+                                h * inter * projections / tp * std::min(experts / ep, total / ep);
     return std::max(ToDouble(ops) / flops * 1000.0, ToDouble(moved) * bytes / mem_bw * 1000.0);
   };
 }

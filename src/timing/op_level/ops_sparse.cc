@@ -214,9 +214,8 @@ OpTimer Compile(const DsaOp& op, PerfDatabase& db) {
   return [=, heads = op.num_heads, context = op.context, full = std::move(full.grid),
           skipping = std::move(skipping.grid), full_sol = DsaGridSol(op, db, *rates, false),
           skip_sol = DsaGridSol(op, db, *rates, true)](const PassQuery& query) -> Timed {
-    const Coordinates at = context
-                               ? Coordinates{heads, query.prefix, query.tokens, query.batch}
-                               : Coordinates{heads, query.batch, query.tokens};
+    const Coordinates at = context ? Coordinates{heads, query.prefix, query.tokens, query.batch}
+                                   : Coordinates{heads, query.batch, query.tokens};
     const auto whole = full.At(at, full_sol);
     if (!whole) {
       return MissingData(missing);
@@ -233,23 +232,22 @@ OpTimer Compile(const DsaOp& op, PerfDatabase& db) {
 }
 
 OpTimer Compile(const MsaOp& op, PerfDatabase& db) {
-  const auto rates = FindRates(db, {.gemm = op.gemm_quant_mode,
-                                    .kv = op.kv_cache_dtype,
-                                    .attention = op.fmha_quant_mode});
+  const auto rates = FindRates(
+      db, {.gemm = op.gemm_quant_mode, .kv = op.kv_cache_dtype, .attention = op.fmha_quant_mode});
   if (!rates) {
     return Always(std::unexpected(rates.error()));
   }
   constexpr std::string_view kArchitecture = "MiniMaxM3ForCausalLM";
   const Table* const table = db.Find(op.context ? "msa_context" : "msa_generation");
-  Grid grid = op.context ? FindModule(table, kContextAxes, false, kArchitecture,
-                                      op.fmha_quant_mode, op.kv_cache_dtype, op.gemm_quant_mode)
+  Grid grid = op.context ? FindModule(table, kContextAxes, false, kArchitecture, op.fmha_quant_mode,
+                                      op.kv_cache_dtype, op.gemm_quant_mode)
                                .grid
                          : FindModule(table, kMsaGenerationAxes, false, kArchitecture,
                                       op.kv_cache_dtype, op.gemm_quant_mode)
                                .grid;
-  const std::string missing = fmt::format(
-      "block-sparse attention data missing for attention {}, KV cache {}, GEMM {}",
-      op.fmha_quant_mode, op.kv_cache_dtype, op.gemm_quant_mode);
+  const std::string missing =
+      fmt::format("block-sparse attention data missing for attention {}, KV cache {}, GEMM {}",
+                  op.fmha_quant_mode, op.kv_cache_dtype, op.gemm_quant_mode);
   if (grid.empty()) {
     return Always(MissingData(missing));
   }
@@ -291,9 +289,8 @@ OpTimer Compile(const MsaOp& op, PerfDatabase& db) {
   }
   return [=, heads = op.num_heads, context = op.context,
           grid = std::move(grid)](const PassQuery& query) -> Timed {
-    const auto value =
-        context ? grid.At({heads, query.prefix, query.tokens, query.batch}, sol)
-                : grid.At({heads, query.batch, query.tokens}, sol);
+    const auto value = context ? grid.At({heads, query.prefix, query.tokens, query.batch}, sol)
+                               : grid.At({heads, query.batch, query.tokens}, sol);
     if (!value) {
       return MissingData(missing);
     }

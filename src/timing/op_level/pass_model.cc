@@ -86,9 +86,11 @@ double SumOf(const std::vector<double>& totals) {
 Result<void> CheckDeployment(const Deployment& d) {
   constexpr std::uint64_t kMaxWidth = 1U << 20;
   constexpr std::uint64_t kMaxNextn = 5;
-  const std::pair<std::string_view, std::uint64_t> widths[] = {
-      {"tp", d.tp},          {"pp", d.pp},          {"attention_dp", d.attention_dp},
-      {"moe_tp", d.moe_tp}, {"moe_ep", d.moe_ep}};
+  const std::pair<std::string_view, std::uint64_t> widths[] = {{"tp", d.tp},
+                                                               {"pp", d.pp},
+                                                               {"attention_dp", d.attention_dp},
+                                                               {"moe_tp", d.moe_tp},
+                                                               {"moe_ep", d.moe_ep}};
   for (const auto& [name, value] : widths) {
     if (value == 0 || value > kMaxWidth) {
       return UsageError(std::string(name), fmt::format("must be at least 1, got {}", value));
@@ -131,8 +133,8 @@ Result<std::unique_ptr<PassModel>> PassModel::Make(const Deployment& deployment,
   DYNO_TRY_VOID(CheckDeployment(deployment));
   DYNO_TRY(const perfdb::ModelFile file, catalog.OpenModel(deployment.model));
   DYNO_TRY(ModelSpec spec, ReadModelSpec(file));
-  DYNO_TRY(perfdb::Pack pack, catalog.OpenPack(deployment.system, deployment.backend,
-                                               deployment.backend_version));
+  DYNO_TRY(perfdb::Pack pack,
+           catalog.OpenPack(deployment.system, deployment.backend, deployment.backend_version));
   DYNO_TRY(PerfDatabase opened, PerfDatabase::FromPack(std::move(pack)));
   auto database = std::make_unique<PerfDatabase>(std::move(opened));
   DYNO_TRY(std::unique_ptr<PassModel> model, Make(deployment, std::move(spec), *database));
@@ -230,9 +232,8 @@ std::expected<std::vector<PassModel::Part>, Failure> PassModel::Breakdown(
   const double sum = SumOf(totals);
   std::vector<Part> parts;
   for (std::size_t i = 0; i < totals.size(); ++i) {
-    parts.push_back({.name = phase.names[i],
-                     .ms = totals[i],
-                     .share = sum > 0.0 ? totals[i] / sum : 0.0});
+    parts.push_back(
+        {.name = phase.names[i], .ms = totals[i], .share = sum > 0.0 ? totals[i] / sum : 0.0});
   }
   return parts;
 }

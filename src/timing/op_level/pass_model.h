@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PassModel: how long a whole forward pass of a deployment takes, from measured operations. Built
-// once per deployment; questions are answered from grids, and remembered. Memory of the GPUs and the
-// KV pool that is left follow from the same lists (memory.h).
+// once per deployment; questions are answered from grids, and remembered. Memory of the GPUs and
+// the KV pool that is left follow from the same lists (memory.h).
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace dynosim::timing {
 
 // One replica of a model on a system, as the user names it.
 struct Deployment {
-  std::string model;            // name, or folder with config.json
+  std::string model;  // name, or folder with config.json
   std::string system;
   std::string backend;          // vllm, sglang, trtllm
   std::string backend_version;  // version, slot, or empty for the current one

@@ -36,8 +36,8 @@ std::string FirstText(const Json* object, std::initializer_list<std::string_view
 std::string QuantAlgorithm(const ModelSpec& model) {
   std::string algo = FirstText(ExternalQuantization(model), {"quant_algo"});
   if (algo.empty()) {
-    algo = FirstText(QuantizationConfig(model),
-                     {"quant_algo", "quant_method", "quantization_method"});
+    algo =
+        FirstText(QuantizationConfig(model), {"quant_algo", "quant_method", "quantization_method"});
   }
   if (algo == "w4a16_mxfp4") {
     return "mxfp4";
@@ -220,7 +220,7 @@ Result<Inferred> FromAlgorithm(const ModelSpec& model, const std::string& algo) 
 
 // Checks one mode that the user set.
 Result<void> CheckMode(const std::optional<std::string>& mode, std::string_view name,
-                       bool Mode::*use) {
+                       bool Mode::* use) {
   if (!mode) {
     return {};
   }
@@ -234,7 +234,8 @@ Result<void> CheckMode(const std::optional<std::string>& mode, std::string_view 
       allowed += (allowed.empty() ? "" : ", ") + std::string(candidate.name);
     }
   }
-  return UsageError(std::string(name), fmt::format("must be one of {}, got \"{}\"", allowed, *mode));
+  return UsageError(std::string(name),
+                    fmt::format("must be one of {}, got \"{}\"", allowed, *mode));
 }
 
 Result<void> CheckChoice(const ModeChoice& choice) {

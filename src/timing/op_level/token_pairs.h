@@ -7,8 +7,8 @@
 
 namespace dynosim::timing {
 
-// Causal attention of `batch` sequences with `added` tokens behind `prefix`, at most `limit` attended
-// tokens each.
+// Causal attention of `batch` sequences with `added` tokens behind `prefix`, at most `limit`
+// attended tokens each.
 constexpr std::uint64_t LimitedPairs(std::uint64_t batch, std::uint64_t added, std::uint64_t prefix,
                                      std::uint64_t limit) {
   if (limit == 0 || added == 0) {

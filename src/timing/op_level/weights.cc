@@ -23,7 +23,9 @@ double ToDouble(std::uint64_t value) { return static_cast<double>(value); }
 
 double SumOfWeights(const std::vector<Operation>& operations);
 
-double Weights(const EmbeddingOp& op) { return ToDouble(op.vocab_size) * ToDouble(op.hidden_size) * 2.0; }
+double Weights(const EmbeddingOp& op) {
+  return ToDouble(op.vocab_size) * ToDouble(op.hidden_size) * 2.0;
+}
 double Weights(const GemmOp& op) {
   return ToDouble(op.n) * ToDouble(op.k) * BytesOf(op.quant_mode);
 }
@@ -128,8 +130,7 @@ Result<double> WeightBytes(const PassModel& model) {
   const double sum = SumOfWeights(model.weight_operations());
   const bool corrected = model.database().backend() == "sglang" && model.deployment().pp == 1 &&
                          model.model().architecture == "DeepseekV3ForCausalLM";
-  return corrected ? SglangDeepSeekWeights(model, sum)
-                   : sum / ToDouble(model.deployment().pp);
+  return corrected ? SglangDeepSeekWeights(model, sum) : sum / ToDouble(model.deployment().pp);
 }
 
 }  // namespace dynosim::timing
