@@ -13,6 +13,10 @@
 #include "base/result.h"
 #include "cli/cmd_estimate.h"
 #include "cli/cmd_explain.h"
+<<<<<<< HEAD
+#include "cli/cmd_predict.h"
+=======
+>>>>>>> perf
 #include "cli/cmd_replay.h"
 #include "cli/cmd_trace.h"
 #include "cli/replay_options.h"
@@ -78,6 +82,11 @@ int Run(int argc, const char* const* argv) {
       ->required();
   TraceOptions trace;
   AddTraceCommand(app, trace);
+  PredictOptions prediction;
+  CLI::App* predict = AddPredictCommand(app, prediction);
+  CLI::App* schema = AddSchemaCommand(app, prediction);
+  predict->allow_extras();
+  schema->allow_extras();
   EstimateOptions estimate;
   AddEstimateCommand(app, estimate);
   ListOptions lists;
@@ -91,8 +100,10 @@ int Run(int argc, const char* const* argv) {
     return ReportError(rest.empty() ? Error{.where = "", .message = error.what()}
                                     : UnknownArgument(app, rest.front()));
   }
-  if (const std::vector<std::string> rest = replay->remaining(); !rest.empty()) {
-    return ReportError(UnknownArgument(*replay, rest.front()));
+  for (const CLI::App* command : {replay, predict, schema}) {
+    if (const std::vector<std::string> rest = command->remaining(); !rest.empty()) {
+      return ReportError(UnknownArgument(*command, rest.front()));
+    }
   }
   if (app.got_subcommand("estimate")) {
     return RunEstimate(estimate);
@@ -106,13 +117,19 @@ int Run(int argc, const char* const* argv) {
   if (!trace.action.empty()) {
     return RunTrace(trace);
   }
+  if (predict->parsed()) {
+    return RunPredict(prediction);
+  }
+  if (schema->parsed()) {
+    return RunSchema(prediction);
+  }
   if (explain->parsed()) {
     return RunExplain(report, request);
   }
   if (!replay->parsed()) {
     return ReportError(
         {.where = "",
-         .message = "a command is needed: replay, trace or explain; see dynosim --help"});
+         .message = "a command is needed, such as predict or replay; see dynosim --help"});
   }
   return RunReplay(flags);
 }

@@ -38,6 +38,7 @@ class AisRules {
     }
     DYNO_TRY_VOID(Equal("nextn", std::to_string(d.nextn), std::to_string(s_.speculative_tokens)));
     DYNO_TRY_VOID(Width("tp", d.tp, draft_.tensor_parallel_given, s_.tensor_parallel_size));
+    DYNO_TRY_VOID(Width("pp", d.pp, draft_.pipeline_parallel_given, s_.pipeline_parallel_size));
     DYNO_TRY_VOID(Width("attention_dp", d.attention_dp, draft_.dp_given, s_.dp_size));
     return draft_.num_gpu_blocks_given ? Result<void>() : Capacity();
   }

@@ -169,10 +169,12 @@ void LaunchFields(Decoder& v, SettingsDraft& draft) {
   EngineSettings& s = draft.settings;
   v.Field("dp_size", s.dp_size, kRankCount);
   v.Field("tensor_parallel_size", s.tensor_parallel_size, config::kPositive);
+  v.Field("pipeline_parallel_size", s.pipeline_parallel_size, config::kPositive);
   v.Field("startup_time", s.startup_time_s, config::kNonNegative);
   v.Field("num_gpu_blocks_is_explicit", s.num_gpu_blocks_is_explicit);
   draft.dp_given = v.Has("dp_size");
   draft.tensor_parallel_given = v.Has("tensor_parallel_size");
+  draft.pipeline_parallel_given = v.Has("pipeline_parallel_size");
   // One per backend, in the order of Backend; those of other backends are ignored.
   constexpr std::array<std::string_view, 3> kShares = {
       "gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction"};

@@ -29,6 +29,7 @@ struct SettingsDraft {
   bool num_gpu_blocks_given = false;
   bool dp_given = false;
   bool tensor_parallel_given = false;
+  bool pipeline_parallel_given = false;
   std::array<std::optional<double>, 3> memory_fractions;  // by Backend
   std::optional<std::uint64_t> cuda_graph_bytes;
   std::string needs_model;  // a field that only such a model can use
