@@ -320,6 +320,10 @@ double DisaggregatedRun::TransferMs(const Handoff& h) const {
 
 void DisaggregatedRun::StartTransfer(Handoff& h, double now_ms) {
   const double delay_ms = TransferMs(h);
+  if (RequestDetail* d = recorder_.detail(h.request.id)) {
+    d->transfer_start_ms = now_ms;
+    d->transfer_end_ms = now_ms + delay_ms;
+  }
   if (delay_ms > 0.0) {
     transfers_.Push(now_ms + delay_ms, h.ordinal, h.request.id);
   } else {

@@ -44,6 +44,7 @@ struct RequestDetail {
   // Disaggregated runs only.
   std::optional<double> prefill_admit_ms{}, source_held_ms{}, destination_reserved_ms{},
       destination_activated_ms{}, decode_admit_ms{}, source_released_ms{};
+  std::optional<double> transfer_start_ms{}, transfer_end_ms{};  // the KV moves
   std::optional<std::uint32_t> prefill_scheduler{};
   std::optional<std::uint64_t> decode_reused_tokens{};
   std::optional<std::uint64_t> prefill_route_overlap_tokens{}, decode_route_overlap_tokens{};
