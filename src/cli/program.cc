@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/result.h"
+#include "cli/cmd_compare.h"
 #include "cli/cmd_replay.h"
 #include "cli/cmd_trace.h"
 #include "cli/replay_options.h"
@@ -66,6 +67,8 @@ int Run(int argc, const char* const* argv) {
   replay->allow_extras();
   TraceOptions trace;
   AddTraceCommand(app, trace);
+  CompareCommand compare;
+  AddCompareCommand(app, compare);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
@@ -81,9 +84,13 @@ int Run(int argc, const char* const* argv) {
   if (!trace.action.empty()) {
     return RunTrace(trace);
   }
+  if (compare.command->parsed()) {
+    return RunCompare(compare);
+  }
   if (!replay->parsed()) {
-    return ReportError(
-        {.where = "", .message = "a command is needed: replay or trace; see dynosim --help"});
+    return ReportError({.where = "",
+                        .message = "a command is needed: replay, trace or compare; see dynosim "
+                                   "--help"});
   }
   return RunReplay(flags);
 }
