@@ -16,6 +16,7 @@
 #include "cli/progress.h"
 #include "cli/report_paths.h"
 #include "report/agentic.h"
+#include "report/chrome_trace.h"
 #include "report/json_report.h"
 #include "report/per_request.h"
 #include "report/summary.h"
@@ -76,6 +77,9 @@ Result<void> WriteFiles(const scenario::Replay& replay, const sim::Outcome& outc
   if (!replay.report_jsonl.empty()) {
     DYNO_TRY_VOID(
         report::WriteRequestsJsonl(replay.report_jsonl, outcome, names, source.Agentic()));
+  }
+  if (!replay.trace_out.empty()) {
+    DYNO_TRY_VOID(report::WriteChromeTraceFile(replay.trace_out, outcome, names));
   }
   if (!replay.scenario.telemetry.jsonl_path.empty()) {
     DYNO_TRY_VOID(report::WriteTelemetryJsonl(replay.scenario.telemetry.jsonl_path, outcome));

@@ -2,9 +2,13 @@
 #include "report/time_parts.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "report/latency.h"
 #include "sim/outcome.h"
@@ -37,66 +41,79 @@ class Offsets {
   double last_ms_ = 0.0;
 };
 
-struct HandoffStamps {
-  double prefill_admit_ms, source_held_ms, transfer_start_ms, transfer_end_ms, decode_admit_ms;
-};
+// A decode pool admitted it, after a handoff.
+bool HandedOff(const sim::RequestRecord& record) { return record.decode_admissions > 0; }
 
-std::optional<HandoffStamps> HandoffOf(const sim::RequestDetail& detail) {
-  if (!detail.prefill_admit_ms || !detail.source_held_ms || !detail.transfer_start_ms ||
-      !detail.transfer_end_ms || !detail.decode_admit_ms) {
-    return std::nullopt;
-  }
-  return HandoffStamps{.prefill_admit_ms = *detail.prefill_admit_ms,
-                       .source_held_ms = *detail.source_held_ms,
-                       .transfer_start_ms = *detail.transfer_start_ms,
-                       .transfer_end_ms = *detail.transfer_end_ms,
-                       .decode_admit_ms = *detail.decode_admit_ms};
+bool StampsComplete(const sim::RequestDetail& detail) {
+  return detail.prefill_admit_ms && detail.source_held_ms && detail.transfer_start_ms &&
+         detail.transfer_end_ms && detail.decode_admit_ms;
 }
 
-// One pool served the request: no decode pool has admitted it.
-bool Aggregated(const sim::RequestRecord& record) { return record.decode_admissions == 0; }
-
 std::optional<TimeParts> PartsOf(const sim::RequestRecord& record, const sim::RequestDetail& detail,
-                                 double total_ms) {
-  Offsets offsets(record.arrival_ms, total_ms);
-  if (Aggregated(record)) {
-    if (!record.first_admit_ms) {
-      return std::nullopt;
-    }
-    const double admitted = offsets.Next(*record.first_admit_ms);
-    const double first_token = offsets.Next(record.first_token_ms);
-    return TimeParts{.queue_ms = admitted,
-                     .prefill_ms = first_token - admitted,
-                     .decode_ms = total_ms - first_token};
-  }
-  const std::optional<HandoffStamps> handoff = HandoffOf(detail);
-  if (!handoff) {
+                                 std::optional<double> total_ms) {
+  const bool known = HandedOff(record) ? StampsComplete(detail) : record.first_admit_ms.has_value();
+  if (!total_ms || !known) {
     return std::nullopt;
   }
-  const double admitted = offsets.Next(handoff->prefill_admit_ms);
-  const double held = offsets.Next(handoff->source_held_ms);
-  const double started = offsets.Next(handoff->transfer_start_ms);
-  const double ended = offsets.Next(handoff->transfer_end_ms);
-  const double decoding = offsets.Next(handoff->decode_admit_ms);
-  return TimeParts{.queue_ms = admitted,
-                   .prefill_ms = held - admitted,
-                   .transfer_ms = ended - started,
-                   .first_decode_wait_ms = (started - held) + (decoding - ended),
-                   .decode_ms = total_ms - decoding};
+  std::array<double, kPhases> parts{};
+  Offsets offsets(record.arrival_ms, *total_ms);
+  double from_ms = 0.0;
+  const std::vector<PhaseSpan> spans = PhasesOf(record, detail);
+  for (const PhaseSpan& span : spans) {
+    const double to_ms = &span == &spans.back() ? *total_ms : offsets.Next(span.to_ms);
+    parts[static_cast<std::size_t>(span.phase)] += to_ms - from_ms;
+    from_ms = to_ms;
+  }
+  return TimeParts{.queue_ms = parts[0],
+                   .prefill_ms = parts[1],
+                   .transfer_ms = parts[2],
+                   .first_decode_wait_ms = parts[3],
+                   .decode_ms = parts[4]};
 }
 
 }  // namespace
 
+std::string_view PhaseName(Phase phase) {
+  constexpr std::array<std::string_view, kPhases> kNames = {"queue", "prefill", "transfer",
+                                                            "first_decode_wait", "decode"};
+  return kNames[static_cast<std::size_t>(phase)];
+}
+
+std::vector<PhaseSpan> PhasesOf(const sim::RequestRecord& record,
+                                const sim::RequestDetail& detail) {
+  std::vector<PhaseSpan> spans;
+  double from_ms = record.arrival_ms;
+  const double end_ms = record.output_tokens > 0 ? record.last_token_ms : record.terminal_ms;
+  Phase phase = Phase::kQueue;
+  // Ends the current phase at `to_ms`, unless it is not known.
+  const auto then = [&](std::optional<double> to_ms, Phase next) {
+    if (to_ms) {
+      spans.push_back({.phase = phase, .from_ms = from_ms, .to_ms = *to_ms});
+      from_ms = *to_ms;
+      phase = next;
+    }
+  };
+  then(record.first_admit_ms, Phase::kPrefill);
+  if (detail.source_held_ms) {
+    then(detail.source_held_ms, Phase::kFirstDecodeWait);
+    then(detail.transfer_start_ms, Phase::kTransfer);
+    then(detail.transfer_end_ms, Phase::kFirstDecodeWait);
+    then(detail.decode_admit_ms, Phase::kDecode);
+  } else if (record.output_tokens > 0 && !HandedOff(record)) {
+    then(record.first_token_ms, Phase::kDecode);
+  }
+  spans.push_back({.phase = phase, .from_ms = from_ms, .to_ms = std::max(from_ms, end_ms)});
+  return spans;
+}
+
 std::optional<TimeParts> TtftParts(const sim::RequestRecord& record,
                                    const sim::RequestDetail& detail) {
-  const std::optional<double> total = TtftMs(record);
-  return total ? PartsOf(record, detail, *total) : std::nullopt;
+  return PartsOf(record, detail, TtftMs(record));
 }
 
 std::optional<TimeParts> EndToEndParts(const sim::RequestRecord& record,
                                        const sim::RequestDetail& detail) {
-  const std::optional<double> total = EndToEndMs(record);
-  return total ? PartsOf(record, detail, *total) : std::nullopt;
+  return PartsOf(record, detail, EndToEndMs(record));
 }
 
 }  // namespace dynosim::report

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -78,6 +79,36 @@ TEST(TimeParts, AHandoffHasATransferAndWaitsForTheDecodeWorkerOnBothSidesOfIt) {
   const Handoff b = Disaggregated({10.0, 20.0, 40.0, 43.0, 55.0, 58.0, 63.0, 73.0});
   EXPECT_EQ(List(TtftParts(b.record, b.detail)), (std::array{10.0, 20.0, 12.0, 6.0, 5.0}));
   EXPECT_EQ(List(EndToEndParts(b.record, b.detail)), (std::array{10.0, 20.0, 12.0, 6.0, 15.0}));
+}
+
+TEST(Phases, FollowEachOtherFromArrivalToTheLastToken) {
+  const Handoff b = Disaggregated({10.0, 20.0, 40.0, 43.0, 55.0, 58.0, 63.0, 73.0});
+  std::string text;
+  double at_ms = 10.0;
+  for (const PhaseSpan& span : PhasesOf(b.record, b.detail)) {
+    EXPECT_EQ(span.from_ms, at_ms);
+    at_ms = span.to_ms;
+    text += std::string(PhaseName(span.phase)) + " ";
+  }
+  EXPECT_EQ(at_ms, 73.0);
+  EXPECT_EQ(text, "queue prefill first_decode_wait transfer first_decode_wait decode ");
+}
+
+TEST(Phases, ARequestThatNeverRanOnlyQueued) {
+  const auto spans = PhasesOf(NotServed(0, 3.0, workload::TerminalStatus::kRejected, 4.5), {});
+  ASSERT_EQ(spans.size(), 1U);
+  EXPECT_EQ(spans[0].phase, Phase::kQueue);
+  EXPECT_EQ(spans[0].to_ms, 4.5);
+}
+
+TEST(Phases, ARequestWithoutTokensPrefillsToItsEnd) {
+  sim::RequestRecord record = Completed(0, 3.0, {});
+  record.first_admit_ms = 5.0;
+  record.terminal_ms = 9.0;
+  const auto spans = PhasesOf(record, {});
+  ASSERT_EQ(spans.size(), 2U);
+  EXPECT_EQ(spans[1].phase, Phase::kPrefill);
+  EXPECT_EQ(spans[1].to_ms, 9.0);
 }
 
 TEST(TimeParts, ThereAreNoneWithoutTokensOrWithoutStamps) {

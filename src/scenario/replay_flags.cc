@@ -341,6 +341,8 @@ Result<void> ReadRun(const ReplayFlags& f, Scenario& s) {
   read.Number("--telemetry-sample-interval-ms", f.telemetry_sample_interval_ms, Bound::kPositive,
               s.telemetry.sample_interval_ms);
   s.capture_per_request = f.capture_per_request || f.report_jsonl.has_value();
+  s.timeline = f.report_html.has_value() || f.trace_out.has_value();
+  s.telemetry.page = f.report_html.has_value();
   s.pass_by_pass = f.pass_by_pass;
   return read.Finish();
 }
@@ -439,6 +441,8 @@ Result<Replay> BuildReplay(const ReplayFlags& flags) {
   Reader paths;
   paths.Path("--report-json", flags.report_json, replay.report_json);
   paths.Path("--report-jsonl", flags.report_jsonl, replay.report_jsonl);
+  paths.Path("--report-html", flags.report_html, replay.report_html);
+  paths.Path("--trace-out", flags.trace_out, replay.trace_out);
   DYNO_TRY_VOID(paths.Finish());
   return replay;
 }

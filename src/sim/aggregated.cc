@@ -85,6 +85,7 @@ Result<bool> AggregatedRun::StartRunnable(double now_ms) {
     engine::Worker& w = worker(*place);
     std::uint64_t idle_passes = 0;
     while (w.CanStart()) {
+      recorder_.OnPassStart(*place, w.passes() + 1, now_ms);
       w.Start(now_ms);
       if (w.Failed()) {
         return std::unexpected(TimingFailed(w, now_ms));
@@ -118,7 +119,7 @@ void AggregatedRun::ApplySignals(std::uint32_t place, double now_ms) {
   engine::Worker& w = worker(place);
   for (std::uint32_t rank = 0; rank < w.ranks(); ++rank) {
     const engine::PassEffects& effects = w.Effects(rank);
-    recorder_.outcome().committed_prefill_tokens += effects.committed_prefill_tokens;
+    recorder_.OnPrefill(place, w.passes(), effects.committed_prefill_tokens);
     for (const engine::Signal& signal : effects.signals) {
       ApplySignal(signal, effects, place, now_ms);
     }

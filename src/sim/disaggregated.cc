@@ -139,6 +139,7 @@ Result<bool> DisaggregatedRun::StartPool(const PoolState& pool, double now_ms) {
              TakeRunnable(pool.first, pool.first + pool.workers)) {
     engine::Worker& w = worker(*place);
     while (w.CanStart()) {
+      recorder_.OnPassStart(*place, w.passes() + 1, now_ms);
       w.Start(now_ms);
       if (w.Failed()) {
         return std::unexpected(TimingFailed(w, now_ms));
@@ -338,7 +339,7 @@ void DisaggregatedRun::ApplyPass(std::uint32_t place, double now_ms) {
   }
   for (std::uint32_t rank = 0; rank < w.ranks(); ++rank) {
     const engine::PassEffects& effects = w.Effects(rank);
-    recorder_.outcome().committed_prefill_tokens += effects.committed_prefill_tokens;
+    recorder_.OnPrefill(place, w.passes(), effects.committed_prefill_tokens);
     for (const engine::Signal& signal : effects.signals) {
       ApplySignal(signal, effects, place, now_ms);
     }

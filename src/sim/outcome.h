@@ -100,6 +100,16 @@ struct IntervalSample {
   std::uint64_t preemptions = 0;
 };
 
+// One pass of a worker.
+struct PassRecord {
+  Pool pool = Pool::kAggregated;
+  std::uint32_t worker = 0;  // in its pool
+  double start_ms = 0.0;
+  double end_ms = 0.0;
+  std::uint64_t prefill_tokens = 0;  // prompt tokens computed
+  std::uint32_t requests = 0;  // completed requests that got tokens; no thrown-away prefill tokens
+};
+
 // One telemetry sample (chapter 50, section 6).
 struct TelemetrySample {
   enum class Kind : std::uint8_t { kBaseline, kPeriodic, kFinal };
@@ -137,7 +147,8 @@ struct Outcome {
   std::uint64_t decode_gpus_per_worker = 0;
   std::uint64_t forward_passes = 0;
   std::uint64_t preemptions = 0;
-  double end_ms = 0.0;  // time of the last processed event
+  double end_ms = 0.0;             // time of the last processed event
+  std::vector<PassRecord> passes;  // worker by worker; only when a timeline was asked for
   std::vector<TelemetrySample> telemetry;
 };
 

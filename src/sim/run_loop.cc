@@ -35,7 +35,8 @@ RunLoop::RunLoop(const scenario::Scenario& scenario, workload::RequestSource& so
                  const RunHooks& hooks)
     : scenario_(scenario),
       source_(source),
-      recorder_(source.RequestCount(), scenario.capture_per_request, source.Agentic() != nullptr),
+      recorder_(source.RequestCount(), scenario.capture_per_request || scenario.timeline,
+                source.Agentic() != nullptr, scenario.timeline),
       hooks_(hooks) {
   if (scenario.telemetry.enabled()) {
     telemetry_.emplace(scenario.telemetry.sample_interval_ms);
@@ -49,7 +50,7 @@ std::uint32_t RunLoop::AddWorker(const engine::EngineSettings& settings, Pool po
                         engine::WorkerOptions{.fast_path = !scenario_.pass_by_pass,
                                               .publish_metrics = scenario_.telemetry.enabled()});
   runnable_.resize(place / 64 + 1, 0);
-  recorder_.AddWorker();
+  recorder_.AddWorker(pool, id);
   if (telemetry_) {
     telemetry_->AddWorker(workers_.back(), pool);
   }
@@ -65,8 +66,7 @@ Result<Outcome> RunLoop::Run() {
   for (std::uint32_t place = 0; place < workers_.size(); ++place) {
     recorder_.Settle(place, workers_[place]);
   }
-  Outcome outcome = recorder_.Take();
-  outcome.end_ms = now_ms_;
+  Outcome outcome = recorder_.Take(now_ms_);
   FillOutcome(outcome);
   return outcome;
 }
