@@ -17,6 +17,7 @@
 #include "cli/report_paths.h"
 #include "report/agentic.h"
 #include "report/chrome_trace.h"
+#include "report/html_page.h"
 #include "report/json_report.h"
 #include "report/per_request.h"
 #include "report/summary.h"
@@ -69,11 +70,16 @@ Result<void> WriteFiles(const scenario::Replay& replay, const sim::Outcome& outc
   const report::SessionNames names = [&](std::uint32_t session) {
     return source.SessionName(session);
   };
-  DYNO_TRY_VOID(report::WriteJsonReport(replay.report_json, {.summary = summary,
-                                                             .outcome = outcome,
-                                                             .scenario = replay.scenario,
-                                                             .session_names = names,
-                                                             .agentic = source.Agentic()}));
+  const report::ReportParts parts{.summary = summary,
+                                  .outcome = outcome,
+                                  .scenario = replay.scenario,
+                                  .session_names = names,
+                                  .agentic = source.Agentic()};
+  DYNO_TRY_VOID(report::WriteJsonReport(replay.report_json, parts));
+  if (!replay.report_html.empty()) {
+    DYNO_TRY_VOID(report::WriteHtmlPage(replay.report_html,
+                                        {.title = "Simulated serving run", .run = &parts}));
+  }
   if (!replay.report_jsonl.empty()) {
     DYNO_TRY_VOID(
         report::WriteRequestsJsonl(replay.report_jsonl, outcome, names, source.Agentic()));
@@ -92,8 +98,9 @@ Result<void> Replay(const scenario::ReplayFlags& flags) {
   DYNO_TRY_VOID(ResolveOutputs(replay, LocalTime()));
   if (flags.telemetry_sample_interval_ms && !replay.scenario.telemetry.enabled()) {
     std::fputs(
-        "dynosim: warning: --telemetry-sample-interval-ms does nothing without --capture-telemetry "
-        "or --telemetry-jsonl\n",
+        "dynosim: warning: --telemetry-sample-interval-ms does nothing without "
+        "--capture-telemetry, "
+        "--telemetry-jsonl or --report-html\n",
         stderr);
   }
   const Clock::time_point start = Clock::now();

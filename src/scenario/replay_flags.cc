@@ -343,6 +343,11 @@ Result<void> ReadRun(const ReplayFlags& f, Scenario& s) {
   s.capture_per_request = f.capture_per_request || f.report_jsonl.has_value();
   s.timeline = f.report_html.has_value() || f.trace_out.has_value();
   s.telemetry.page = f.report_html.has_value();
+  s.telemetry.fits_page = s.telemetry.page && !s.telemetry.capture &&
+                          s.telemetry.jsonl_path.empty() && !f.telemetry_sample_interval_ms;
+  if (s.telemetry.fits_page) {
+    s.telemetry.sample_interval_ms = 1.0;
+  }
   s.pass_by_pass = f.pass_by_pass;
   return read.Finish();
 }

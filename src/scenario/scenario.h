@@ -21,6 +21,7 @@ struct Goodput {
 struct TelemetryOptions {
   bool capture = false;    // samples go into the report
   bool page = false;       // samples are drawn on the HTML page
+  bool fits_page = false;  // and nowhere else: the interval grows with the length of the run
   std::string jsonl_path;  // empty: no file
   double sample_interval_ms = 1000.0;
   bool enabled() const { return capture || page || !jsonl_path.empty(); }

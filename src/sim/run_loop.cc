@@ -29,6 +29,9 @@ namespace {
 // Drains between two calls of the progress hook.
 constexpr std::uint64_t kProgressDrains = 4096;
 
+// A page gets between half as many samples and this.
+constexpr std::size_t kPageSamplesMax = 1001;
+
 }  // namespace
 
 RunLoop::RunLoop(const scenario::Scenario& scenario, workload::RequestSource& source,
@@ -39,7 +42,8 @@ RunLoop::RunLoop(const scenario::Scenario& scenario, workload::RequestSource& so
                 source.Agentic() != nullptr, scenario.timeline),
       hooks_(hooks) {
   if (scenario.telemetry.enabled()) {
-    telemetry_.emplace(scenario.telemetry.sample_interval_ms);
+    telemetry_.emplace(scenario.telemetry.sample_interval_ms,
+                       scenario.telemetry.fits_page ? kPageSamplesMax : 0);
   }
 }
 
