@@ -116,7 +116,7 @@ void TelemetrySampler::Take(TelemetrySample::Kind kind, double now_ms) {
 }
 
 void TelemetrySampler::Thin() {
-  for (std::size_t i = 0; 2 * i < samples_.size(); ++i) {
+  for (std::size_t i = 1; 2 * i < samples_.size(); ++i) {
     samples_[i] = std::move(samples_[2 * i]);
     samples_[i].ordinal = i;
   }

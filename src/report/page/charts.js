@@ -27,7 +27,9 @@ function draw(id, force) {
     box.append(el("p", {class: "empty"}, built));
     return;
   }
-  const options = {width, height: 250, ...built.options};
+  const dashes = ["solid", "dashed", "dotted", "double", "dashed", "dotted"];
+  const legend = {markers: {width: 2, dash: (u, k) => dashes[(k - 1) % dashes.length]}};
+  const options = {width, height: 250, legend, ...built.options};
   entry.plot = new uPlot(options, built.series, box);
   const canvas = box.querySelector("canvas");
   canvas.setAttribute("role", "img");
@@ -52,8 +54,10 @@ const tick = (v) => (v === null ? "" : Math.abs(v) >= 1e6 ? num(v / 1e6, 1) + " 
   : Math.abs(v) >= 1e4 ? num(v / 1e3, v % 1000 ? 1 : 0) + " k" : String(+v.toPrecision(6)));
 // Milliseconds on an axis; short and in one unit for the whole axis.
 function msAxis(t, label, largest) {
-  const [unit, size] = largest >= 120000 ? ["min", 60000] : largest >= 10000 ? ["s", 1000] : ["ms", 1];
-  return axis(t, label + " (" + unit + ")", (v) => tick(v / size), 46);
+  const [unit, size] = largest >= 7200000 ? ["h", 3600000] : largest >= 120000 ? ["min", 60000] : largest >= 10000 ? ["s", 1000] : ["ms", 1];
+  const steps = [];
+  for (let power = -6; power < 9; power++) for (const m of [1, 2, 5]) steps.push(m * 10 ** power * size);
+  return {...axis(t, label + " (" + unit + ")", (v) => tick(v / size), 46), incrs: steps};
 }
 function percentile(sorted, q) {
   return sorted.length ? sorted[Math.floor((sorted.length - 1) * q + 0.5)] : NaN;
@@ -186,9 +190,24 @@ function manyLines(lines) {
   }
   return [{name: "mean of " + lines.length, values: mean}, {name: "highest", values: most}, {name: "lowest", values: least}];
 }
-function timeChart(times, lines, label, format, top) {
+// Means of neighbouring samples, so that lines do not become a solid area.
+function smooth(times, lines, most) {
+  const group = Math.ceil(times.length / most);
+  if (group < 2) return [times, lines];
+  const mean = (values) => {
+    const out = [];
+    for (let k = 0; k < values.length; k += group) {
+      const part = values.slice(k, k + group).filter((v) => v !== null);
+      out.push(part.length ? part.reduce((a, b) => a + b, 0) / part.length : null);
+    }
+    return out;
+  };
+  return [mean(times), lines.map((line) => ({...line, values: mean(line.values)}))];
+}
+function timeChart(allTimes, allLines, label, format, top) {
   return (width, t) => {
-    if (!lines.length || times.length < 2) return "There is nothing to show.";
+    if (!allLines.length || allTimes.length < 2) return "There is nothing to show.";
+    const [times, lines] = smooth(allTimes, allLines, Math.max(60, width / 4));
     const shown = manyLines(lines);
     const largest = times[times.length - 1];
     return {label, series: [times, ...shown.map((line) => line.values)], options: {
@@ -217,7 +236,7 @@ function showTime() {
     ? "The run ended before a second sample was taken."
     : `${times.length} samples, ${time(step)} apart` +
       (ranks.length > kLinesMax ? `; ${ranks.length} ranks, shown as their mean, highest and lowest.` : ".") +
-      " Drag across a chart to zoom, double-click to go back.";
+      " Lines show means of neighbouring samples where there are many. Drag across a chart to zoom, double-click to go back.";
   $("t-waiting").textContent = times.length ? `At most ${num(peak(waiting))} on one rank.` : "";
   $("t-running").textContent = times.length ? `At most ${num(peak(running))} on one rank.` : "";
   $("t-kv").textContent = times.length

@@ -73,17 +73,19 @@ function showWhere() {
   });
   const widest = Math.max(0, ...means.map(([, parts]) => parts.reduce((a, b) => a + b, 0)));
   const shown = shownPhases.map((phase) => kPhases.indexOf(phase));
-  fill("where-table", ["Mean of", "", "Total", ...shownPhases.map((phase) => kPhaseNames[phase])], means.map(([name, parts]) => {
-    const cells = row([name, bar(parts, widest), time(parts.reduce((a, b) => a + b, 0)), ...shown.map((p) => time(parts[p]))]);
+  const [unit, size] = widest >= 10000 ? ["s", 1000] : ["ms", 1];
+  const inUnit = (ms) => num(ms / size, 2);
+  fill("where-table", ["Mean of", "", `Total (${unit})`, ...shownPhases.map((phase) => kPhaseNames[phase])], means.map(([name, parts]) => {
+    const cells = row([name, bar(parts, widest), inUnit(parts.reduce((a, b) => a + b, 0)), ...shown.map((p) => inUnit(parts[p]))]);
     cells.children[1].className = "wide";
     return cells;
   }));
   if (!means.length) $("where-table").replaceChildren(el("caption", {class: "empty"}, "No request has a token."));
-  fill("slowest-table", ["Request", "Input", "Output", "Total", ...shownPhases.map((phase) => kPhaseNames[phase])],
+  fill("slowest-table", ["Request", "Input", "Output", `Total (${unit})`, ...shownPhases.map((phase) => kPhaseNames[phase])],
     order.slice(-20).reverse().map((i) => {
       const {total, parts} = partsOf(i, whereMetric);
       return [el("button", {type: "button", class: "link", onclick: () => select(i, true)}, requestName(i)),
-        num(req.input[i]), num(req.output[i]), time(total), ...shown.map((p) => time(parts[p]))];
+        num(req.input[i]), num(req.output[i]), inUnit(total), ...shown.map((p) => inUnit(parts[p]))];
     }));
 }
 

@@ -51,9 +51,10 @@ function prepare(canvas, width, height) {
 function drawAxis(context, width, height) {
   const span = view.to - view.from;
   const wish = span / Math.max(2, width / 110);
-  const power = 10 ** Math.floor(Math.log10(wish));
-  const step = power * [1, 2, 5, 10].find((m) => m * power >= wish);
-  const [unit, size] = step >= 60000 ? [" min", 60000] : step >= 100 ? [" s", 1000] : step >= 0.1 ? [" ms", 1] : [" µs", 0.001];
+  const unitOf = wish > 1800000 ? 3600000 : wish > 30000 ? 60000 : 1;
+  const power = 10 ** Math.floor(Math.log10(wish / unitOf)) * unitOf;
+  const step = power * [1, 2, 5, 10].find((m) => m * power >= wish * 0.999999);
+  const [unit, size] = unitOf === 3600000 ? [" h", unitOf] : unitOf === 60000 ? [" min", 60000] : step >= 100 ? [" s", 1000] : step >= 0.1 ? [" ms", 1] : [" µs", 0.001];
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "bottom";
   context.lineWidth = 1;
@@ -164,7 +165,7 @@ function clampView() {
   view.from = Math.min(Math.max(view.from, 0), whole - span);
   view.to = view.from + span;
   const shown = (kBox - kAxis) / view.height;
-  const most = Math.max(0, Math.ceil(lanes - shown));
+  const most = Math.max(0, Math.ceil(lanes - shown - 1e-6));
   view.lane = Math.min(Math.max(0, view.lane), most);
   $("lane-label").hidden = most === 0;
   $("lane").max = most;
