@@ -231,6 +231,58 @@ TEST_F(CommandLine, CompareExitsWith0ForEqualRunsAnd1ForDifferentOnes) {
   EXPECT_EQ(*parsed->Find("within"), Json(false));
 }
 
+TEST_F(CommandLine, ViewsOfARunLeaveItsReportAsItIs) {
+  const std::vector<std::string> run = {"replay",
+                                        "--input-tokens",
+                                        "300",
+                                        "--output-tokens",
+                                        "20",
+                                        "--request-count",
+                                        "60",
+                                        "--request-rate",
+                                        "100",
+                                        "--num-workers",
+                                        "2",
+                                        "--extra-engine-args",
+                                        R"({"backend":"sglang","dp_size":2})",
+                                        "--report-json"};
+  const auto report_of = [&](const char* name, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = run;
+    arguments.push_back(folder_ + name);
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished finished = Run(arguments);
+    EXPECT_EQ(finished.code, 0) << finished.error;
+    EXPECT_EQ(finished.error, "");
+    Json report = ParseJson(Content(folder_ + name), name).value_or(Json());
+    std::erase_if(report.object(), [](const Json::Member& member) {
+      return member.first == "runtime" || member.first == "wall_time_ms" ||
+             member.first.starts_with("processed_");
+    });
+    return report;
+  };
+  const Json plain = report_of("plain.json", {});
+  const Json viewed = report_of("viewed.json", {"--report-html", folder_ + "deep/page.html",
+                                                "--trace-out", folder_ + "deep/trace.json"});
+  EXPECT_EQ(DumpJson(plain), DumpJson(viewed));
+  EXPECT_TRUE(Content(folder_ + "deep/page.html").starts_with("<!DOCTYPE html>"));
+  // The same passes and requests when every pass is simulated on its own.
+  report_of("single.json", {"--pass-by-pass", "--trace-out", folder_ + "single_trace.json"});
+  report_of("fast.json", {"--trace-out", folder_ + "fast_trace.json"});
+  const std::string trace = Content(folder_ + "fast_trace.json");
+  EXPECT_TRUE(trace == Content(folder_ + "single_trace.json"));
+  const auto parsed = ParseJson(trace, "trace");
+  ASSERT_TRUE(parsed) << parsed.error().Text();
+  double tokens = 0.0;
+  for (const Json& event : parsed->Find("traceEvents")->array()) {
+    const Json* const category = event.Find("cat");
+    if (category != nullptr && category->string() == "pass") {
+      tokens += event.Find("args")->Find("requests_with_tokens")->number();
+    }
+  }
+  EXPECT_EQ(tokens, plain.Find("total_output_tokens")->number());
+  EXPECT_EQ(Run({"replay", "--report-html", folder_ + "x", "--trace-out", folder_ + "x"}).code, 2);
+}
+
 TEST_F(CommandLine, CompareExitsWith2WhenItCannotCompare) {
   const std::string a = Write("a.json", R"({"n":1})");
   const std::string broken = Write("broken.json", "{");
