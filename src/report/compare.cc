@@ -228,7 +228,7 @@ std::string MetricsText(const Comparison& comparison, bool all) {
   }
   std::string text;
   for (const MetricDifference& d : comparison.metrics) {
-    if (all || d.relative != 0.0) {
+    if (all || std::abs(d.relative) > kRoundOff) {
       text += fmt::format("  {:<{}}  {:>16.6g}  {:>16.6g}  {:>12}{}\n", d.name, width, d.a, d.b,
                           RelativeText(d.relative), d.within ? "" : "  over");
     }

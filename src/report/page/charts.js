@@ -212,7 +212,7 @@ function timeChart(allTimes, allLines, label, format, top) {
     const largest = times[times.length - 1];
     return {label, series: [times, ...shown.map((line) => line.values)], options: {
       cursor: {sync: {key: "time"}},
-      scales: {x: {time: false}, y: {range: (u, low, high) => [0, top || Math.max(1, high * 1.05)]}},
+      scales: {x: {time: false}, y: {range: (u, low, high) => [0, Math.min(top || Infinity, Math.max(top ? 5 : 1, high * 1.1))]}},
       axes: [msAxis(t, "time", largest), axis(t, undefined, format || tick, 52)],
       series: [{label: "at", value: (u, v) => time(v)},
         ...shown.map((line, k) => ({label: line.name, stroke: t.lines[k % t.lines.length], width: 1.6,
