@@ -52,6 +52,7 @@ function axis(t, label, values, size) {
 }
 const tick = (v) => (v === null ? "" : Math.abs(v) >= 1e6 ? num(v / 1e6, 1) + " M"
   : Math.abs(v) >= 1e4 ? num(v / 1e3, v % 1000 ? 1 : 0) + " k" : String(+v.toPrecision(6)));
+const wholeSteps = Array.from({length: 36}, (_, k) => [1, 2, 5][k % 3] * 10 ** Math.floor(k / 3));
 // Milliseconds on an axis; short and in one unit for the whole axis.
 function msAxis(t, label, largest) {
   const [unit, size] = largest >= 7200000 ? ["h", 3600000] : largest >= 120000 ? ["min", 60000] : largest >= 10000 ? ["s", 1000] : ["ms", 1];
@@ -103,7 +104,7 @@ function histogramChart(width, t) {
   return {label: "Histogram of " + kMetrics[latencyMetric].name, series: [x, counts], options: {
     scales: {x: {time: false, distr: log ? 3 : 1,
       range: () => [back(from), back(from + bins * step)]}, y: {range: (u, lowest, highest) => [0, Math.max(1, highest * 1.05)]}},
-    axes: [msAxis(t, kMetrics[latencyMetric].name, log ? 0 : high), axis(t, "requests", tick, 52)],
+    axes: [msAxis(t, kMetrics[latencyMetric].name, log ? 0 : high), {...axis(t, "requests", tick, 52), incrs: wholeSteps}],
     series: [{label: "around", value: (u, v) => time(v)},
       {label: "requests", stroke: t.lines[0], fill: t.lines[0] + "99", width: 1, points: {show: false},
         value: (u, v) => num(v), paths: log ? uPlot.paths.stepped({align: 0}) : uPlot.paths.bars({size: [0.92, 100]})}]}};
@@ -137,7 +138,7 @@ function inputChart(width, t) {
   return {label: "Time to first token against input length", series: [0, 1, 2].map((k) => rows.map((row) => row[k])), options: {
     scales: {x: {time: false, range: lowest === longest ? [longest - 1, longest + 1] : undefined},
       y: {range: (u, low, high) => [0, Math.max(high, 1e-6) * 1.05]}},
-    axes: [axis(t, "input tokens", tick), msAxis(t, "TTFT", slowest)],
+    axes: [{...axis(t, "input tokens", tick), incrs: wholeSteps}, msAxis(t, "TTFT", slowest)],
     series: [{label: "input tokens", value: (u, v) => num(v, 0)},
       {label: "a request", stroke: t.lines[0], paths: () => null,
         points: {show: true, size: 4, fill: t.lines[0] + "88", width: 0}, value: (u, v) => time(v)},

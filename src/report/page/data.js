@@ -47,6 +47,8 @@ function num(value, digits = 2) {
   if (Number.isInteger(value) || Math.abs(value) >= 1e5) return grouped.format(value);
   return value.toLocaleString("en-US", {minimumFractionDigits: digits, maximumFractionDigits: digits});
 }
+// Two decimals for a column of a table.
+function fixed(value) { return value === 0 || !Number.isFinite(value) ? num(value) : value.toLocaleString("en-US", {minimumFractionDigits: 2, maximumFractionDigits: 2}); }
 // Milliseconds in the unit that suits the size.
 function time(ms) {
   if (ms === null || ms === undefined || !Number.isFinite(ms)) return "–";

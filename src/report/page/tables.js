@@ -24,7 +24,7 @@ function showSummary() {
   const statistics = ["mean", "min", "median", "p75", "p90", "p95", "p99", "max", "std"];
   fill("latency-table", ["Latency (ms)", ...statistics], [["Time to first token", "ttft_ms"],
     ["Time to second token", "ttst_ms"], ["Time per output token", "tpot_ms"], ["Gap between tokens", "itl_ms"],
-    ["End to end", "e2e_latency_ms"]].map(([name, key]) => [name, ...statistics.map((p) => num(s[p + "_" + key]))]));
+    ["End to end", "e2e_latency_ms"]].map(([name, key]) => [name, ...statistics.map((p) => fixed(s[p + "_" + key]))]));
   if (s.rejected_requests) {
     $("rejections").hidden = false;
     $("rejections").textContent = `${num(s.rejected_requests)} requests were rejected or failed. The first: ` +
@@ -74,7 +74,7 @@ function showWhere() {
   const widest = Math.max(0, ...means.map(([, parts]) => parts.reduce((a, b) => a + b, 0)));
   const shown = shownPhases.map((phase) => kPhases.indexOf(phase));
   const [unit, size] = widest >= 10000 ? ["s", 1000] : ["ms", 1];
-  const inUnit = (ms) => num(ms / size, 2);
+  const inUnit = (ms) => fixed(ms / size);
   fill("where-table", ["Mean of", "", `Total (${unit})`, ...shownPhases.map((phase) => kPhaseNames[phase])], means.map(([name, parts]) => {
     const cells = row([name, bar(parts, widest), inUnit(parts.reduce((a, b) => a + b, 0)), ...shown.map((p) => inUnit(parts[p]))]);
     cells.children[1].className = "wide";
