@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "cli/cmd_compare.h"
+#include "cli/cmd_explain.h"
 #include "cli/cmd_replay.h"
 #include "cli/cmd_trace.h"
 #include "cli/replay_options.h"
@@ -65,6 +66,16 @@ int Run(int argc, const char* const* argv) {
   scenario::ReplayFlags flags;
   AddReplayOptions(*replay, flags);
   replay->allow_extras();
+  std::string report;
+  std::string request;
+  CLI::App* explain =
+      app.add_subcommand("explain", "Prints the routing decisions of one request of a report");
+  explain->add_option("report", report, "Report written with --capture-routing")
+      ->type_name("REPORT")
+      ->required();
+  explain->add_option("--request", request, "uuid, request_id or number (from 1) of the request")
+      ->type_name("ID")
+      ->required();
   TraceOptions trace;
   AddTraceCommand(app, trace);
   CompareCommand compare;
@@ -87,10 +98,13 @@ int Run(int argc, const char* const* argv) {
   if (compare.command->parsed()) {
     return RunCompare(compare);
   }
+  if (explain->parsed()) {
+    return RunExplain(report, request);
+  }
   if (!replay->parsed()) {
     return ReportError({.where = "",
-                        .message = "a command is needed: replay, trace or compare; see dynosim "
-                                   "--help"});
+                        .message = "a command is needed: replay, trace, explain or compare; see "
+                                   "dynosim --help"});
   }
   return RunReplay(flags);
 }
