@@ -14,6 +14,8 @@
 #include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/report_paths.h"
+#include "report/chrome_trace.h"
+#include "report/html_page.h"
 #include "report/json_report.h"
 #include "report/per_request.h"
 #include "report/run_report.h"
@@ -64,10 +66,18 @@ Result<void> Print(const std::string& text) {
 }
 
 Result<void> WriteFiles(const scenario::Replay& replay, const report::FinishedRun& run) {
-  DYNO_TRY_VOID(report::WriteJsonReport(replay.report_json, run.Parts(replay.scenario)));
+  const report::ReportParts parts = run.Parts(replay.scenario);
+  DYNO_TRY_VOID(report::WriteJsonReport(replay.report_json, parts));
+  if (!replay.report_html.empty()) {
+    DYNO_TRY_VOID(report::WriteHtmlPage(replay.report_html,
+                                        {.title = "Simulated serving run", .run = &parts}));
+  }
   if (!replay.report_jsonl.empty()) {
     DYNO_TRY_VOID(report::WriteRequestsJsonl(replay.report_jsonl, run.outcome, run.session_names,
                                              run.source->Agentic()));
+  }
+  if (!replay.trace_out.empty()) {
+    DYNO_TRY_VOID(report::WriteChromeTraceFile(replay.trace_out, run.outcome, run.session_names));
   }
   if (!replay.scenario.telemetry.jsonl_path.empty()) {
     DYNO_TRY_VOID(report::WriteTelemetryJsonl(replay.scenario.telemetry.jsonl_path, run.outcome));
@@ -80,8 +90,9 @@ Result<void> Replay(const scenario::ReplayFlags& flags) {
   DYNO_TRY_VOID(ResolveOutputs(replay, LocalTime()));
   if (flags.telemetry_sample_interval_ms && !replay.scenario.telemetry.enabled()) {
     std::fputs(
-        "dynosim: warning: --telemetry-sample-interval-ms does nothing without --capture-telemetry "
-        "or --telemetry-jsonl\n",
+        "dynosim: warning: --telemetry-sample-interval-ms does nothing without "
+        "--capture-telemetry, "
+        "--telemetry-jsonl or --report-html\n",
         stderr);
   }
   DYNO_TRY(const report::FinishedRun run, Simulate(replay.scenario, Clock::now()));

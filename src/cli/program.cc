@@ -11,12 +11,10 @@
 #include <CLI/CLI.hpp>
 
 #include "base/result.h"
+#include "cli/cmd_compare.h"
 #include "cli/cmd_estimate.h"
 #include "cli/cmd_explain.h"
-<<<<<<< HEAD
 #include "cli/cmd_predict.h"
-=======
->>>>>>> perf
 #include "cli/cmd_replay.h"
 #include "cli/cmd_trace.h"
 #include "cli/replay_options.h"
@@ -70,6 +68,7 @@ struct Options {
   PredictOptions predict;
   EstimateOptions estimate;
   ListOptions lists;
+  CompareCommand compare;
 };
 
 void AddCommands(CLI::App& app, Options& options) {
@@ -89,6 +88,7 @@ void AddCommands(CLI::App& app, Options& options) {
                    "uuid, request_id or number (from 1) of the request")
       ->type_name("ID")
       ->required();
+  AddCompareCommand(app, options.compare);
   AddListCommands(app, options.lists);
   CLI::App* schema = AddSchemaCommand(app, options.predict);
   // What these do not know is reported with the nearest flag.
@@ -118,6 +118,9 @@ int RunCommand(const CLI::App& app, const Options& options) {
   }
   if (app.got_subcommand("estimate")) {
     return RunEstimate(options.estimate);
+  }
+  if (app.got_subcommand("compare")) {
+    return RunCompare(options.compare);
   }
   if (app.got_subcommand("models")) {
     return RunModels(options.lists);

@@ -326,6 +326,13 @@ Result<void> ReadRun(const ReplayFlags& f, Scenario& s) {
   read.Number("--telemetry-sample-interval-ms", f.telemetry_sample_interval_ms, Bound::kPositive,
               s.telemetry.sample_interval_ms);
   s.capture_per_request = f.capture_per_request || f.report_jsonl.has_value();
+  s.timeline = f.report_html.has_value() || f.trace_out.has_value();
+  s.telemetry.page = f.report_html.has_value();
+  s.telemetry.fits_page = s.telemetry.page && !s.telemetry.capture &&
+                          s.telemetry.jsonl_path.empty() && !f.telemetry_sample_interval_ms;
+  if (s.telemetry.fits_page) {
+    s.telemetry.sample_interval_ms = 1.0;
+  }
   s.pass_by_pass = f.pass_by_pass;
   return read.Finish();
 }
@@ -425,6 +432,8 @@ Result<Replay> BuildReplay(const ReplayFlags& flags) {
   Reader paths;
   paths.Path("--report-json", flags.report_json, replay.report_json);
   paths.Path("--report-jsonl", flags.report_jsonl, replay.report_jsonl);
+  paths.Path("--report-html", flags.report_html, replay.report_html);
+  paths.Path("--trace-out", flags.trace_out, replay.trace_out);
   DYNO_TRY_VOID(paths.Finish());
   return replay;
 }
