@@ -15,6 +15,7 @@
 #include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/report_paths.h"
+#include "live/online_replay.h"
 #include "report/agentic.h"
 #include "report/json_report.h"
 #include "report/per_request.h"
@@ -49,7 +50,8 @@ Result<sim::Outcome> Simulate(const scenario::Replay& replay, workload::RequestS
         progress.Update(now_ms, done, total);
         return !Interrupted();
       }};
-  auto outcome = sim::RunOffline(replay.scenario, source, hooks);
+  auto outcome = replay.scenario.online ? live::RunOnline(replay.scenario, source, hooks)
+                                        : sim::RunOffline(replay.scenario, source, hooks);
   if (Interrupted()) {
     return Stopped();
   }

@@ -12,8 +12,10 @@
 
 #include "base/result.h"
 #include "cli/cmd_replay.h"
+#include "cli/cmd_serve.h"
 #include "cli/cmd_trace.h"
 #include "cli/replay_options.h"
+#include "cli/serve_options.h"
 #include "config/decode.h"
 #include "scenario/replay_flags.h"
 
@@ -66,6 +68,18 @@ int Run(int argc, const char* const* argv) {
   replay->allow_extras();
   TraceOptions trace;
   AddTraceCommand(app, trace);
+  CLI::App* serve =
+      app.add_subcommand("serve", "Serves an OpenAI-compatible API over mock workers, in real time");
+  ServeFlags serve_flags;
+  AddServeFlags(*serve, serve_flags);
+  CLI::App* mocker =
+      app.add_subcommand("mocker", "Runs mock workers in a process of their own, for a frontend");
+  MockerFlags mocker_flags;
+  AddMockerFlags(*mocker, mocker_flags);
+  CLI::App* frontend =
+      app.add_subcommand("frontend", "Serves the API over workers of other processes");
+  FrontendFlags frontend_flags;
+  AddFrontendFlags(*frontend, frontend_flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
@@ -81,9 +95,19 @@ int Run(int argc, const char* const* argv) {
   if (!trace.action.empty()) {
     return RunTrace(trace);
   }
+  if (serve->parsed()) {
+    return RunServe(serve_flags);
+  }
+  if (mocker->parsed()) {
+    return RunMocker(mocker_flags);
+  }
+  if (frontend->parsed()) {
+    return RunFrontend(frontend_flags);
+  }
   if (!replay->parsed()) {
     return ReportError(
-        {.where = "", .message = "a command is needed: replay or trace; see dynosim --help"});
+        {.where = "",
+         .message = "a command is needed: replay, serve, mocker, frontend or trace; see dynosim --help"});
   }
   return RunReplay(flags);
 }

@@ -17,6 +17,7 @@
 namespace dynosim::live {
 
 std::uint32_t OutputPlan::Token(std::uint64_t ordinal) const {
+  ordinal += first_ordinal;
   if (ordinal < reasoning_tokens) {
     if (ordinal == 0) {
       return reasoning_start;

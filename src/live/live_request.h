@@ -26,6 +26,7 @@ struct OutputPlan {
   enum class Kind : std::uint8_t { kRandom, kFixed };
   Kind kind = Kind::kRandom;
   std::uint64_t seed = 0;                  // kRandom
+  std::uint64_t first_ordinal = 0;         // tokens before this one were generated elsewhere
   std::vector<std::uint32_t> ids;          // kFixed; repeated when the output is longer
   std::uint64_t reasoning_tokens = 0;      // leading tokens between the two markers, with them
   std::uint32_t reasoning_start = 0, reasoning_end = 0;
@@ -38,6 +39,7 @@ struct LiveRequest {
   std::vector<std::uint32_t> prompt;
   std::uint64_t output_tokens = 0;  // the most that is generated
   OutputPlan output;
+  bool ends_by_itself = false;  // its end is a stop, not the limit
   std::uint64_t salt = 0;  // separates block names by LoRA adapter and cache salt; 0: none
   std::string lora;
   std::int32_t priority = 0;
@@ -55,12 +57,18 @@ struct LiveRequest {
 
 // The requests of one worker by the id that the engine knows them by.
 class RequestTable final : public workload::RequestSource {
+  // An id is a place in its low bits and a use count above, so that a late message about a finished
+  // request does not meet its successor.
+  static constexpr std::uint32_t kSlotBits = 20;
+
  public:
   // Takes a request in and returns it as the engine wants it.
   workload::Request Add(std::shared_ptr<const LiveRequest> request, double now_ms);
   void Remove(std::uint32_t id);
   const LiveRequest* Find(std::uint32_t id) const;
   std::size_t size() const { return count_; }
+  // Ids of requests that are here at the same time have different places; places are small.
+  static std::size_t PlaceOf(std::uint32_t id) { return id & ((1U << kSlotBits) - 1); }
 
   std::optional<double> NextReadyMs() const override { return std::nullopt; }
   bool Exhausted() const override { return true; }
@@ -75,9 +83,6 @@ class RequestTable final : public workload::RequestSource {
   std::uint32_t OutputToken(std::uint32_t id, std::uint64_t ordinal) const override;
 
  private:
-  // An id is a slot in its low bits and a use count above, so that a late message about a finished
-  // request does not meet its successor.
-  static constexpr std::uint32_t kSlotBits = 20;
   struct Slot {
     std::uint32_t id = workload::kNone;
     std::shared_ptr<const LiveRequest> request;

@@ -99,6 +99,9 @@ void WorkerDriver::Finish(double now_ms) {
   static constexpr engine::ForwardPassMetrics kIdle = {};
   last_end_ms_ = worker_.NextMs();
   worker_.Complete();
+  if (options_.keep_log) {
+    worker_.log().MoveLastEnd(now_ms);
+  }
   for (std::uint32_t rank = 0; rank < worker_.ranks(); ++rank) {
     PublishEvents(rank);
     sink_.OnRankPass({.rank = rank,
@@ -110,7 +113,9 @@ void WorkerDriver::Finish(double now_ms) {
     sink_.OnGauges(rank, worker_.core(rank).Metrics());
   }
   queued_ = worker_.CanStart();
-  worker_.log().DropBefore(worker_.passes());
+  if (!options_.keep_log) {
+    worker_.log().DropBefore(worker_.passes());
+  }
 }
 
 void WorkerDriver::PublishEvents(std::uint32_t rank) {

@@ -60,6 +60,8 @@ struct DriverOptions {
   // Passes of no duration that one call of Start may make. A live worker takes commands between
   // them; the offline loop makes all of them first.
   std::uint64_t instant_passes = 1;
+  // The worker's log keeps every pass, with the time at which it really ended.
+  bool keep_log = false;
 };
 
 class WorkerDriver {
@@ -85,6 +87,7 @@ class WorkerDriver {
   bool CanStart() const { return !stuck_ && worker_.CanStart(); }
   std::uint32_t ranks() const { return worker_.ranks(); }
   const engine::Worker& worker() const { return worker_; }
+  engine::Worker& mutable_worker() { return worker_; }
 
  private:
   void Finish(double now_ms);

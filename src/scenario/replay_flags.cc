@@ -180,9 +180,26 @@ Result<void> CheckChoices(const ReplayFlags& f) {
   return {};
 }
 
+// What a run in real time does not have.
+Result<void> CheckOnline(const ReplayFlags& f) {
+  const auto refuse = [](const char* flag) {
+    return UsageError(flag, "only supports --replay-mode offline");
+  };
+  if (f.capture_telemetry || f.telemetry_jsonl) {
+    return refuse(f.telemetry_jsonl ? "--telemetry-jsonl" : "--capture-telemetry");
+  }
+  if (f.prefill_engine_args || f.decode_engine_args) {
+    return refuse(f.prefill_engine_args ? "--prefill-engine-args" : "--decode-engine-args");
+  }
+  if (f.pass_by_pass) {
+    return refuse("--pass-by-pass");
+  }
+  return {};
+}
+
 Result<void> CheckAvailable(const ReplayFlags& f) {
   if (f.replay_mode == "online") {
-    return UsageError("--replay-mode", "online is not available in this version");
+    DYNO_TRY_VOID(CheckOnline(f));
   }
   if (f.router_mode == "kv_router") {
     return UsageError("--router-mode", "kv_router is not available in this version");
@@ -342,6 +359,7 @@ Result<void> ReadRun(const ReplayFlags& f, Scenario& s) {
               s.telemetry.sample_interval_ms);
   s.capture_per_request = f.capture_per_request || f.report_jsonl.has_value();
   s.pass_by_pass = f.pass_by_pass;
+  s.online = f.replay_mode == "online";
   return read.Finish();
 }
 

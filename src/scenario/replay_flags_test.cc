@@ -297,8 +297,11 @@ TEST(ReplayFlags, ValuesAreChecked) {
 }
 
 TEST(ReplayFlags, WhatIsNotInThisVersionIsRefusedByName) {
-  EXPECT_EQ(ErrorOf(Trace(), [](ReplayFlags& f) { f.replay_mode = "online"; }),
-            "--replay-mode: online is not available in this version");
+  EXPECT_EQ(ErrorOf(Trace(), [](ReplayFlags& f) {
+              f.replay_mode = "online";
+              f.capture_telemetry = true;
+            }),
+            "--capture-telemetry: only supports --replay-mode offline");
   EXPECT_EQ(ErrorOf(Trace(), [](ReplayFlags& f) { f.router_mode = "kv_router"; }),
             "--router-mode: kv_router is not available in this version");
   for (const UnavailableFlag& flag : UnavailableFlags()) {
