@@ -97,7 +97,10 @@ void Frontend::Handle(const std::shared_ptr<Exchange>& exchange, HttpRequest&& r
   if (const std::string_view id = request.Header("x-request-id"); !id.empty()) {
     exchange->AddHeader("x-request-id", std::string(id));
   }
-  const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
+  std::string_view method = request.method;
+  if (method == "HEAD") {
+    method = "GET";
+  }
   std::string_view path = request.path;
   const bool one_model = path.starts_with("/v1/models/");
   const std::string_view lookup = one_model ? "/v1/models" : path;

@@ -234,6 +234,10 @@ class HttpServer::State::Connection final : public Exchange,
         Refuse(StatusOf(error), error.message());
         return;
       }
+      if (parser_->is_header_done() && !KnownFraming()) {
+        Refuse(400, "unknown transfer-encoding");
+        return;
+      }
       if (parser_->is_done()) {
         Handle();
       } else if (used == 0) {
@@ -242,6 +246,12 @@ class HttpServer::State::Connection final : public Exchange,
         Continue();
       }
     }
+  }
+
+  // A body of unknown length would be taken for the next request.
+  bool KnownFraming() const {
+    const auto encoding = parser_->get()[http::field::transfer_encoding];
+    return encoding.empty() || boost::beast::iequals(encoding, "chunked");
   }
 
   // Answers "Expect: 100-continue", which large bodies come with.
