@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program as users run it: exit codes, one-line errors, files, and interruption.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -99,7 +100,8 @@ TEST_F(CommandLine, VersionAndHelpGoToStandardOutput) {
 TEST_F(CommandLine, UsageErrorsAreOneLineWithExitCode2) {
   const std::string trace = Write("t.jsonl", std::string(kRow));
   const std::pair<std::vector<std::string>, std::string> cases[] = {
-      {{}, "a command is needed: replay, serve, mocker, frontend or trace; see dynosim --help"},
+      {{},
+       "a command is needed: replay, serve, mocker, frontend, trace or explain; see dynosim --help"},
       {{"predict"}, "unexpected argument 'predict'"},
       {{"--verison"}, "unknown flag --verison; did you mean --version?"},
       {{"replay"},
@@ -108,10 +110,8 @@ TEST_F(CommandLine, UsageErrorsAreOneLineWithExitCode2) {
        "unknown flag --num-worker; did you mean --num-workers?"},
       {{"replay", trace, "--num-workers", "-1"},
        "--num-workers: must be an integer from 1 to 65536, got \"-1\""},
-      {{"replay", trace, "--kv-event-lag-ms", "-1.0"},
-       "--kv-event-lag-ms: is not available in this version (it belongs to the KV router)"},
-      {{"replay", trace, "--router-mode", "kv_router"},
-       "--router-mode: kv_router is not available in this version"},
+      {{"replay", trace, "--planner-config", "p.json"},
+       "--planner-config: is not available in this version (it belongs to the planner)"},
       {{"replay", trace, "--extra-engine-args", R"({"engine":{"blocksize":4}})"},
        "--extra-engine-args: engine: unknown field \"blocksize\"; did you mean \"block_size\"?"},
       {{"replay", trace, "--trace-format", "nope"},
@@ -129,6 +129,128 @@ TEST_F(CommandLine, UsageErrorsAreOneLineWithExitCode2) {
     EXPECT_EQ(run.error, "dynosim: error: " + message + "\n");
     EXPECT_EQ(run.out, "");
   }
+}
+
+TEST_F(CommandLine, RouterFlagsThatDoNotFitAreNamed) {
+  const std::string trace = Write("t.jsonl", std::string(kRow));
+  const std::string classes = Write("classes.yaml", "policy_classes: []\n");
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = {"replay", trace, "--router-mode", "kv_router"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"replay", trace, "--router-mode", "fastest"},
+       "--router-mode: must be round_robin, kv_router, random, least_loaded or power_of_two, got "
+       "'fastest'"},
+      {with({"--router-config", "{\"overlap_credit\":1}"}),
+       "--router-config: unknown field \"overlap_credit\""},
+      {with({"--router-config", "[]"}), "--router-config: must be a JSON object"},
+      {with({"--router-config", R"({"router_temperature":-1})"}),
+       "--router-config: router_temperature: must be"},
+      {with({"--router-config", R"({"router_prefill_load_model":"ais"})"}),
+       "--router-config: router_prefill_load_model: other than none requires ais_perf_config"},
+      {with({"--router-config", R"({"router_queue_policy":"best"})"}),
+       "--router-config: router_queue_policy: must be one of fcfs, lcfs, wspt"},
+      {with({"--router-config", R"({"durable_kv_events":true})"}),
+       "--router-config: durable_kv_events: true is not supported"},
+      {with({"--kv-event-lag-ms", "-1"}),
+       "--kv-event-lag-ms: must be a finite number >= 0, got '-1'"},
+      {with({"--router-seed", "x"}), "--router-seed: must be an integer >= 0, got 'x'"},
+      {with({"--router-policy-config", classes}),
+       classes + ": invalid router policy config: default_policy_family"},
+      {with({"--router-policy-config", folder_ + "none.yaml"}),
+       "failed to read router policy config " + folder_ + "none.yaml"},
+      {with({"--model-name", "m"}), "--model-name: selects a profile of a policy file"},
+      {{"replay", trace, "--kv-event-lag-ms", "1"},
+       "--kv-event-lag-ms: only applies to --router-mode kv_router, got 'round_robin'"},
+      {{"replay", trace, "--router-mode", "random", "--router-config", "{}"},
+       "--router-config: only applies to --router-mode kv_router, got 'random'"},
+      {{"replay", trace, "--router-seed", "1"},
+       "--router-seed: does not apply: round_robin draws no random numbers"},
+      {{"replay", trace, "--router-mode", "random", "--capture-routing"},
+       "--capture-routing: does not apply: random compares no targets"},
+      {{"replay", trace, "--extra-engine-args",
+        R"({"engine":{},"dynamo":{"router_queue_policy":"wspt"}})"},
+       "--extra-engine-args: dynamo.router_queue_policy only applies to --router-mode kv_router"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    const Finished run = Run(arguments);
+    EXPECT_EQ(run.code, 2) << message;
+    EXPECT_TRUE(run.error.starts_with("dynosim: error: " + message)) << run.error << message;
+    EXPECT_EQ(std::ranges::count(run.error, '\n'), 1);
+  }
+}
+
+TEST_F(CommandLine, ADecisionIsExplainedAndCanBeRepeated) {
+  std::string rows;
+  for (int i = 0; i < 6; ++i) {
+    rows += R"({"timestamp":0,"input_length":128,"output_length":3,"hash_ids":[)" +
+            std::to_string(i) + "]}\n";
+  }
+  const std::string trace = Write("t.jsonl", rows);
+  const std::string first = folder_ + "first.json";
+  const std::vector<std::string> base = {"replay", trace, "--num-workers", "3"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return Run(more);
+  };
+  ASSERT_EQ(with({"--router-mode", "kv_router", "--capture-routing", "--report-json", first}).code,
+            0);
+  const Finished explained = Run({"explain", first, "--request", "4"});
+  ASSERT_EQ(explained.code, 0) << explained.error;
+  EXPECT_TRUE(explained.out.starts_with("request 00000000-0000-0000-0000-000000000004: arrival"))
+      << explained.out;
+  EXPECT_NE(explained.out.find("pool agg, immediate: worker "), std::string::npos);
+  EXPECT_NE(explained.out.find("prompt tokens ahead"), std::string::npos);
+  EXPECT_EQ(std::ranges::count(explained.out, '>'), 1);
+  EXPECT_EQ(std::ranges::count(explained.out, '\n'), 7);
+
+  const std::string again = folder_ + "again.json";
+  ASSERT_EQ(with({"--router-mode", "kv_router", "--router-seed", "7", "--placements", first,
+                  "--report-json", again})
+                .code,
+            0);
+  const auto report = ParseJson(Content(again), again);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->Find("placements_forced")->number(), 6.0);
+  EXPECT_EQ(report->Find("placements_outside_minimum")->number(), 0.0);
+  const auto before = ParseJson(Content(first), first);
+  EXPECT_EQ(report->Find("duration_ms")->number(), before->Find("duration_ms")->number());
+
+  // Two workers are one too few for the targets of three.
+  const Finished fewer = Run({"replay", trace, "--num-workers", "2", "--placements", first,
+                              "--report-json", folder_ + "fewer.json"});
+  EXPECT_EQ(fewer.code, 1);
+  EXPECT_NE(fewer.error.find("names target 2, but the pool has 2"), std::string::npos)
+      << fewer.error;
+  const std::string other = Write("other.jsonl", std::string(kRow));
+  const Finished none = Run({"replay", other, "--num-workers", "3", "--placements", first,
+                             "--report-json", folder_ + "none.json"});
+  EXPECT_EQ(none.code, 1);
+  EXPECT_NE(none.error.find("--placements: no row of the report matches the request"),
+            std::string::npos)
+      << none.error;
+  EXPECT_FALSE(fs::exists(folder_ + "none.json"));
+}
+
+TEST_F(CommandLine, ExplainRefusesWhatIsNoReportAndRequestsThatAreNotThere) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"{}", "has no per_request rows"},
+      {"[1]", "has no per_request rows"},
+      {R"({"per_request":[]})", "has no row for request '1'"},
+      {R"({"per_request":[3,null,{"uuid":5}]})", "has no row for request '1'"},
+      {"{", "syntax error"},
+  };
+  for (const auto& [text, message] : cases) {
+    const Finished run = Run({"explain", Write("r.json", text), "--request", "1"});
+    EXPECT_EQ(run.code, 1) << text;
+    EXPECT_NE(run.error.find(message), std::string::npos) << run.error;
+  }
+  const std::string odd = Write(
+      "r.json", R"({"per_request":[{"request_id":"1","routing_history":[4,{"candidates":[5]}]}]})");
+  EXPECT_EQ(Run({"explain", odd, "--request", "1"}).code, 0);
+  EXPECT_EQ(Run({"explain", odd}).code, 2);
 }
 
 TEST_F(CommandLine, AMissingValueIsAUsageError) {

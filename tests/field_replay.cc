@@ -130,7 +130,12 @@ FieldResult RunWith(const FieldReplay& replay, const std::string& more, bool pas
   } else {
     const std::string engine[] = {replay.engine, more};
     flags.extra_engine_args = EngineText(engine);
+    flags.num_workers = replay.workers;
   }
+  flags.router_mode = replay.router_mode;
+  flags.router_config = replay.router_config;
+  flags.router_seed = replay.router_seed;
+  flags.kv_event_lag_ms = replay.kv_event_lag_ms;
   flags.capture_per_request = true;
   flags.pass_by_pass = pass_by_pass;
   return Replayed(flags);
@@ -149,6 +154,18 @@ std::string FieldResult::Of(std::string_view name) const {
   for (const Json& row : report.Find("per_request")->array()) {
     const Json* value = row.Find(name);
     out += (out.empty() ? "" : " ") + (value == nullptr ? "-" : Text(*value));
+  }
+  return out;
+}
+
+std::string FieldResult::OfRouting(std::string_view name) const {
+  if (!report.is_object()) {
+    return "no report";
+  }
+  std::string out;
+  for (const Json& row : report.Find("per_request")->array()) {
+    const Json::Array& history = row.Find("routing_history")->array();
+    out += (out.empty() ? "" : " ") + (history.empty() ? "-" : Text(*history.front().Find(name)));
   }
   return out;
 }

@@ -28,6 +28,8 @@ struct FieldReplay {
   std::optional<std::string> max_sim_time_ms{};
   std::string file{};          // bytes of the trace file, instead of rows
   bool disaggregated = false;  // two engines of these members, prefill and decode
+  std::string workers{"1"};    // aggregated
+  std::optional<std::string> router_mode{}, router_config{}, router_seed{}, kv_event_lag_ms{};
 };
 
 struct FieldResult {
@@ -38,6 +40,8 @@ struct FieldResult {
   // A member of the summary, or a column of the per-request rows separated by blanks, as text:
   // numbers in their shortest form, "null", and "-" for a member that a row does not have.
   std::string Of(std::string_view name) const;
+  // The same for a member of the first routing decision of every row.
+  std::string OfRouting(std::string_view name) const;
 };
 
 FieldResult Replayed(const FieldReplay& replay);

@@ -56,6 +56,20 @@ TEST(TraceReports, TimesStartAtTheEarliestRowAndKeepTheFileOrderOfEqualOnes) {
                   .expected = {{kArrival, "0 4 4 4"}, {kInput, "2 3 1 9"}}}});
 }
 
+TEST(TraceReports, TimesBeyondEveryClockEndAtTheEndOfTimeAndTheRunEnds) {
+  const auto turn = [](std::string_view times) {
+    return std::string(R"({"session_id":"a",)").append(times) +
+           R"(,"input_length":64,"output_length":2,"hash_ids":[1]})";
+  };
+  ExpectResults({{.what = "delays that add up to infinity",
+                  .replay = {.rows = {turn(R"("timestamp":0)"), turn(R"("delay":1e308)"),
+                                      turn(R"("delay":1.7e308)")}},
+                  .expected = {{kArrival, "0 1e+150 1e+150"}, {"completed_requests", "3"}}},
+                 {.what = "a timestamp near the largest number",
+                  .replay = {.rows = {"0/64/2[1]", "1.7e308/64/2[2]"}},
+                  .expected = {{kArrival, "0 1e+150"}, {"completed_requests", "2"}}}});
+}
+
 TEST(TraceReports, StrangeTimesAreWarnedAboutOnce) {
   const std::pair<Strings, std::string> cases[] = {
       {{"0/64/2[1]", "100/64/2[1]"}, ""},

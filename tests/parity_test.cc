@@ -37,6 +37,15 @@ TEST_P(FastPath, EqualsPassByPassOnEveryLeafOfRandomTightCases) {
   }
 }
 
+TEST_P(FastPath, EqualsPassByPassBehindAKvRouter) {
+  for (std::uint64_t seed = 5000; seed < 5200; ++seed) {
+    const RandomCase c = MakeRoutedCase(seed, GetParam());
+    ASSERT_EQ(FirstDifference(ReportOf(c, false), ReportOf(c, true)), "") << "seed " << seed << "\n"
+                                                                          << c.engine << "\n"
+                                                                          << c.trace;
+  }
+}
+
 TEST_P(FastPath, GivesTheSameBytesOnEveryRun) {
   for (std::uint64_t seed = 2000; seed <= 2100; ++seed) {
     const RandomCase c = MakeRandomCase(seed, GetParam());

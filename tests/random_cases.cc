@@ -23,6 +23,8 @@
 #include "report/per_request.h"
 #include "report/summary.h"
 #include "report/telemetry.h"
+#include "router/config.h"
+#include "router/policy_profile.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
 #include "sim/run.h"
@@ -249,6 +251,32 @@ RandomCase MakeRandomCase(std::uint64_t seed, const std::string& backend) {
   } else {
     out.scenario.workload.synthetic = Synthetic(dice, shape, out.scenario.workload);
   }
+  return out;
+}
+
+RandomCase MakeRoutedCase(std::uint64_t seed, const std::string& backend) {
+  RandomCase out = MakeRandomCase(seed, backend);
+  Dice dice(seed + 1'000'000);
+  out.scenario.num_workers = static_cast<std::uint32_t>(dice.Between(2, 4));
+  router::RouterSettings& router = out.scenario.router;
+  router.mode = "kv_router";
+  router.seed = seed;
+  if (dice.Chance(0.3)) {
+    router.kv_event_lag_ms = dice.Pick({0.5, 3.0, 20.0});
+  }
+  router::KvRouterConfig& kv = router.kv;
+  if (dice.Chance(0.5)) {
+    kv.queue_threshold = dice.Pick({0.0, 0.02, 1.0});
+    kv.queue_policy = dice.Pick(
+        {router::QueuePolicy::kFcfs, router::QueuePolicy::kLcfs, router::QueuePolicy::kWspt});
+  }
+  kv.overlap_score_credit = dice.Pick({0.0, 1.0, 1.0, 2.5});
+  kv.overlap_score_credit_decay = dice.Pick({0.0, 0.0, 0.7});
+  kv.decode_active_request_weight = dice.Pick({0.0, 0.0, 1.5});
+  kv.temperature = dice.Pick({0.0, 0.0, 0.5});
+  kv.track_active_blocks = dice.Chance(0.8);
+  kv.assume_kv_reuse = dice.Chance(0.8);
+  kv.track_prefill_tokens = dice.Chance(0.8);
   return out;
 }
 

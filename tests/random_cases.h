@@ -22,6 +22,9 @@ struct RandomCase {
 // `backend` is "vllm", "trtllm" or "sglang".
 RandomCase MakeRandomCase(std::uint64_t seed, const std::string& backend);
 
+// The same with two to four workers behind a KV router of random settings.
+RandomCase MakeRoutedCase(std::uint64_t seed, const std::string& backend);
+
 // Runs the case and returns the report text without wall-clock fields and configuration.
 std::string ReportOf(const RandomCase& random_case, bool pass_by_pass);
 

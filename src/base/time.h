@@ -5,11 +5,17 @@
 // 1000; dividing by 1e6 instead would give other bits in a quarter of all values.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
 namespace dynosim {
+
+// The end of virtual time. A workload that asks for a later moment gets this one, so that sums and
+// squares of times stay finite.
+inline constexpr double kEndOfTimeMs = 1e150;
+inline double WithinTime(double at_ms) { return std::min(at_ms, kEndOfTimeMs); }
 
 // Answer of NanosFromSeconds for negative, non-finite and too large values (2^62 ns and more).
 inline constexpr std::uint64_t kNoNanos = std::numeric_limits<std::uint64_t>::max();

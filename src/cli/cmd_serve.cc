@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <utility>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "base/result.h"
@@ -28,9 +30,7 @@ live::OnListening Announce(std::string what, std::string host) {
 
 int Finish(const Result<void>& served) { return served ? kExitOk : ReportError(served.error()); }
 
-}  // namespace
-
-int RunServe(const ServeFlags& flags) {
+int Serve(const ServeFlags& flags) {
   auto options = ReadServeFlags(flags);
   if (!options) {
     return ReportError(options.error());
@@ -41,7 +41,7 @@ int RunServe(const ServeFlags& flags) {
   return Finish(live::Serve(*options));
 }
 
-int RunMocker(const MockerFlags& flags) {
+int Mocker(const MockerFlags& flags) {
   auto options = ReadMockerFlags(flags);
   if (!options) {
     return ReportError(options.error());
@@ -52,7 +52,7 @@ int RunMocker(const MockerFlags& flags) {
   return Finish(live::RunMocker(*options));
 }
 
-int RunFrontend(const FrontendFlags& flags) {
+int Frontend(const FrontendFlags& flags) {
   auto options = ReadFrontendFlags(flags);
   if (!options) {
     return ReportError(options.error());
@@ -60,6 +60,31 @@ int RunFrontend(const FrontendFlags& flags) {
   options->on_listening =
       Announce(fmt::format("frontend of {}", options->frontend.model), options->http.host);
   return Finish(live::RunFrontend(*options));
+}
+
+}  // namespace
+
+LiveCommands::LiveCommands(CLI::App& app)
+    : serve_(app.add_subcommand("serve",
+                                "Serves an OpenAI-compatible API over mock workers, in real time")),
+      mocker_(app.add_subcommand("mocker",
+                                 "Runs mock workers in a process of their own, for a frontend")),
+      frontend_(app.add_subcommand("frontend",
+                                   "Serves the API over workers of other processes")) {
+  AddServeFlags(*serve_, serve_flags_);
+  AddMockerFlags(*mocker_, mocker_flags_);
+  AddFrontendFlags(*frontend_, frontend_flags_);
+}
+
+bool LiveCommands::parsed() const {
+  return serve_->parsed() || mocker_->parsed() || frontend_->parsed();
+}
+
+int LiveCommands::Run() const {
+  if (serve_->parsed()) {
+    return Serve(serve_flags_);
+  }
+  return mocker_->parsed() ? Mocker(mocker_flags_) : Frontend(frontend_flags_);
 }
 
 }  // namespace dynosim::cli

@@ -11,11 +11,11 @@
 #include <CLI/CLI.hpp>
 
 #include "base/result.h"
+#include "cli/cmd_explain.h"
 #include "cli/cmd_replay.h"
 #include "cli/cmd_serve.h"
 #include "cli/cmd_trace.h"
 #include "cli/replay_options.h"
-#include "cli/serve_options.h"
 #include "config/decode.h"
 #include "scenario/replay_flags.h"
 
@@ -66,20 +66,19 @@ int Run(int argc, const char* const* argv) {
   scenario::ReplayFlags flags;
   AddReplayOptions(*replay, flags);
   replay->allow_extras();
+  std::string report;
+  std::string request;
+  CLI::App* explain =
+      app.add_subcommand("explain", "Prints the routing decisions of one request of a report");
+  explain->add_option("report", report, "Report written with --capture-routing")
+      ->type_name("REPORT")
+      ->required();
+  explain->add_option("--request", request, "uuid, request_id or number (from 1) of the request")
+      ->type_name("ID")
+      ->required();
   TraceOptions trace;
   AddTraceCommand(app, trace);
-  CLI::App* serve =
-      app.add_subcommand("serve", "Serves an OpenAI-compatible API over mock workers, in real time");
-  ServeFlags serve_flags;
-  AddServeFlags(*serve, serve_flags);
-  CLI::App* mocker =
-      app.add_subcommand("mocker", "Runs mock workers in a process of their own, for a frontend");
-  MockerFlags mocker_flags;
-  AddMockerFlags(*mocker, mocker_flags);
-  CLI::App* frontend =
-      app.add_subcommand("frontend", "Serves the API over workers of other processes");
-  FrontendFlags frontend_flags;
-  AddFrontendFlags(*frontend, frontend_flags);
+  LiveCommands live(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
@@ -95,19 +94,17 @@ int Run(int argc, const char* const* argv) {
   if (!trace.action.empty()) {
     return RunTrace(trace);
   }
-  if (serve->parsed()) {
-    return RunServe(serve_flags);
+  if (live.parsed()) {
+    return live.Run();
   }
-  if (mocker->parsed()) {
-    return RunMocker(mocker_flags);
-  }
-  if (frontend->parsed()) {
-    return RunFrontend(frontend_flags);
+  if (explain->parsed()) {
+    return RunExplain(report, request);
   }
   if (!replay->parsed()) {
     return ReportError(
         {.where = "",
-         .message = "a command is needed: replay, serve, mocker, frontend or trace; see dynosim --help"});
+         .message = "a command is needed: replay, serve, mocker, frontend, trace or explain; see "
+                    "dynosim --help"});
   }
   return RunReplay(flags);
 }

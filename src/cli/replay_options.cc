@@ -2,6 +2,7 @@
 #include "cli/replay_options.h"
 
 #include <array>
+#include <cstdlib>
 #include <span>
 #include <string>
 #include <string_view>
@@ -97,7 +98,23 @@ constexpr std::array kDeployment = {
              "Prefill workers (default 1)"),
     TextFlag("--num-decode-workers", &ReplayFlags::num_decode_workers, "N",
              "Decode workers (default 1)"),
-    TextFlag("--router-mode", &ReplayFlags::router_mode, "MODE", "round_robin (default)"),
+};
+
+constexpr std::array kRouting = {
+    TextFlag("--router-mode", &ReplayFlags::router_mode, "MODE",
+             "round_robin (default), kv_router, random, least_loaded or power_of_two"),
+    TextFlag("--router-config", &ReplayFlags::router_config, "JSON",
+             "Fields of the KV router as a JSON object"),
+    TextFlag("--router-policy-config", &ReplayFlags::router_policy_config, "PATH",
+             "Classes of the KV router's queue, a YAML file (default: DYN_ROUTER_POLICY_CONFIG)"),
+    TextFlag("--model-name", &ReplayFlags::model_name, "NAME",
+             "Model whose profile of the policy file applies"),
+    TextFlag("--router-seed", &ReplayFlags::router_seed, "SEED",
+             "Seed of ties and sampling (default 42)"),
+    TextFlag("--kv-event-lag-ms", &ReplayFlags::kv_event_lag_ms, "MS",
+             "Delay until the KV router sees what caches hold (default 0)"),
+    TextFlag("--placements", &ReplayFlags::placements, "REPORT",
+             "Repeat the routing decisions of a report with per-request rows"),
 };
 
 constexpr std::array kReport = {
@@ -115,9 +132,9 @@ constexpr std::array kReport = {
     TextFlag("--telemetry-jsonl", &ReplayFlags::telemetry_jsonl, "PATH", "One line per sample"),
 };
 
-constexpr std::array kGroups = {Group("Trace", kTrace), Group("Synthetic traffic", kSynthetic),
-                                Group("Load", kLoad), Group("Deployment", kDeployment),
-                                Group("Report", kReport)};
+constexpr std::array kGroups = {Group("Trace", kTrace),     Group("Synthetic traffic", kSynthetic),
+                                Group("Load", kLoad),       Group("Deployment", kDeployment),
+                                Group("Routing", kRouting), Group("Report", kReport)};
 
 }  // namespace
 
@@ -144,6 +161,14 @@ void AddReplayOptions(CLI::App& command, ReplayFlags& flags) {
       .add_flag("--capture-telemetry", flags.capture_telemetry,
                 "Adds telemetry samples to the report")
       ->group("Report");
+  command
+      .add_flag("--capture-routing", flags.capture_routing,
+                "Adds all candidates of every routing decision to the rows")
+      ->group("Report");
+  if (const char* file = std::getenv("DYN_ROUTER_POLICY_CONFIG");
+      file != nullptr && *file != '\0') {
+    flags.router_policy_default = file;
+  }
   command
       .add_flag("--pass-by-pass", flags.pass_by_pass,
                 "Simulates every pass on its own; slower, with the same results")

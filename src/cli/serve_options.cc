@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/result.h"
 #include "cli/engine_flags.h"
 #include "engine/settings.h"
@@ -21,6 +23,7 @@
 #include "live/remote_link.h"
 #include "live/serve.h"
 #include "live/serve_parts.h"
+#include "router/config.h"
 
 namespace dynosim::cli {
 namespace {
@@ -96,7 +99,7 @@ void AddApiFlags(CLI::App& command, ApiFlags& f) {
   live::FrontendOptions& o = f.options;
   Add(command, kApi, "--model-name", o.model, "NAME", "Served model (default mock)");
   Add(command, kApi, "--router-mode", f.router_mode, "MODE",
-      "round-robin (default), random or least-loaded");
+      "round-robin (default), random or least-loaded; serve: also kv and power-of-two");
   AddOutputFlags(command, f);
   command
       .add_flag("--require-max-tokens", o.require_max_tokens,
@@ -160,6 +163,29 @@ Result<live::RouterMode> ReadRouterMode(const std::string& name) {
     return live::RouterMode::kLeastLoaded;
   }
   return UsageError("--router-mode", "must be round-robin, random or least-loaded, got " + name);
+}
+
+// Policies of the router module, which know all workers from the start.
+Result<void> ReadPolicy(const ServeFlags& flags, live::ServeOptions& out) {
+  const std::string& mode = flags.api.router_mode;
+  const bool kv = mode == "kv" || mode == "kv_router" || mode == "kv-router";
+  const bool two = mode == "power-of-two" || mode == "power_of_two";
+  if (!flags.router_config.empty() && !kv) {
+    return UsageError("--router-config", "needs --router-mode kv");
+  }
+  if (!kv && !two) {
+    DYNO_TRY(out.router, ReadRouterMode(mode));
+    return {};
+  }
+  router::RouterSettings settings;
+  settings.mode = kv ? "kv_router" : "power_of_two";
+  settings.seed = out.frontend.output.seed;
+  if (!flags.router_config.empty()) {
+    DYNO_TRY(const Json json, ParseJson(flags.router_config, "--router-config"));
+    DYNO_TRY(settings.kv, router::DecodeKvRouterConfig(json, "--router-config"));
+  }
+  out.policy = std::move(settings);
+  return {};
 }
 
 Result<live::HttpOptions> ReadListenFlags(const ListenFlags& flags) {
@@ -231,6 +257,8 @@ void AddServeFlags(CLI::App& command, ServeFlags& f) {
   AddListenFlags(command, f.listen);
   AddWorkerFlags(command, f.worker);
   AddApiFlags(command, f.api);
+  Add(command, kApi, "--router-config", f.router_config, "JSON",
+      "Fields of the KV router as a JSON object");
 }
 
 void AddMockerFlags(CLI::App& command, MockerFlags& f) {
@@ -256,7 +284,7 @@ Result<live::ServeOptions> ReadServeFlags(const ServeFlags& flags) {
   live::ServeOptions out;
   DYNO_TRY(out.worker, ReadWorkerFlags(flags.worker));
   DYNO_TRY(out.frontend, ReadApiFlags(flags.api));
-  DYNO_TRY(out.router, ReadRouterMode(flags.api.router_mode));
+  DYNO_TRY_VOID(ReadPolicy(flags, out));
   DYNO_TRY(out.http, ReadListenFlags(flags.listen));
   out.limits = flags.api.limits;
   out.drain_ms = flags.api.drain_ms;

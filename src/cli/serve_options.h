@@ -50,6 +50,7 @@ struct ServeFlags {
   WorkerFlags worker;
   ApiFlags api;
   ListenFlags listen;
+  std::string router_config;
 };
 
 struct MockerFlags {

@@ -47,7 +47,12 @@ void Completion::Start(const std::vector<std::shared_ptr<const LiveRequest>>& se
     choices_.emplace_back(sequences[i], request_.stop);
     ++metrics.queued;
     metrics.input_tokens.Observe(static_cast<double>(sequences[i]->prompt.size()));
-    choices_[i].stream = context_.dispatcher.Submit(sequences[i], shared_from_this(), i);
+    const auto stream = context_.dispatcher.Submit(sequences[i], shared_from_this(), i);
+    if (!stream) {
+      Fail({.status = context_.refused_status, .message = stream.error().Text(), .param = {}});
+      return;
+    }
+    choices_[i].stream = *stream;
   }
 }
 
@@ -291,8 +296,9 @@ bool Completion::Migrate(std::uint32_t index) {
   rest->output_tokens -= choice.emitted;
   rest->output.first_ordinal += choice.emitted;
   rest->NameBlocks(card->block_size, (card->total_blocks + 1) * card->block_size);
-  choice.stream = context_.dispatcher.Submit(std::move(rest), shared_from_this(), index);
-  return true;
+  const auto stream = context_.dispatcher.Submit(std::move(rest), shared_from_this(), index);
+  choice.stream = stream.value_or(0);
+  return stream.has_value();
 }
 
 void Completion::CancelRest() {

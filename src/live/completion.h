@@ -28,6 +28,7 @@ struct CompletionContext {
   FrontendMetrics& metrics;
   const Tokenizer& tokenizer;
   std::function<double()> now_ms;
+  int refused_status = 529;           // of requests that the router refuses
   std::uint32_t migration_limit = 0;  // how often a sequence may go on at another worker
 };
 

@@ -9,9 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "live/engine_host.h"
 #include "live/live_request.h"
 #include "live/worker_link.h"
+#include "router/router.h"
+#include "workload/request.h"
 
 namespace dynosim::live {
 
@@ -116,31 +119,105 @@ std::uint32_t Dispatcher::Choose(const LiveRequest& request) {
   return place;
 }
 
-std::uint64_t Dispatcher::Submit(std::shared_ptr<const LiveRequest> request,
-                                 std::shared_ptr<StreamListener> listener, std::uint32_t index) {
+void Dispatcher::UseRouter(std::unique_ptr<router::Router> router, const router::PoolShape& shape,
+                           std::function<double()> now_ms) {
+  router_ = std::move(router);
+  shape_ = shape;
+  now_ms_ = std::move(now_ms);
+}
+
+void Dispatcher::OnKvChanges(const std::vector<KvChange>& changes) {
+  for (const KvChange& change : changes) {
+    const std::uint32_t target = shape_.NumberOf({change.worker, change.rank});
+    if (change.stored) {
+      router_->OnStored(target, change.blocks);
+    } else {
+      router_->OnRemoved(target, change.blocks);
+    }
+  }
+}
+
+Result<std::uint64_t> Dispatcher::Submit(std::shared_ptr<const LiveRequest> request,
+                                         std::shared_ptr<StreamListener> listener,
+                                         std::uint32_t index) {
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(streams_.size()));
     streams_.emplace_back();
   }
   const std::uint32_t place = free_.back();
   free_.pop_back();
-  const std::uint32_t chosen = Choose(*request);
   Stream& stream = streams_[place];
   stream = {.number = (++uses_ << 32U) | place,
             .listener = std::move(listener),
             .index = index,
-            .worker = chosen,
             .prompt = request->prompt.size(),
             .length = request->prompt.size()};
-  Worker& worker = workers_[chosen];
+  const std::uint64_t number = stream.number;
+  ++in_flight_;
+  if (router_ != nullptr) {
+    if (auto routed = Route(stream, std::move(request)); !routed) {
+      Remove(stream);
+      return std::unexpected(std::move(routed).error());
+    }
+    return number;
+  }
+  const std::uint32_t chosen = Choose(*request);
+  const std::uint32_t rank =
+      request->dp_rank < workers_[chosen].link->card().ranks ? request->dp_rank : workload::kNone;
+  Send(stream, chosen, rank, std::move(request));
+  return number;
+}
+
+void Dispatcher::Send(Stream& stream, std::uint32_t place, std::uint32_t rank,
+                      std::shared_ptr<const LiveRequest> request) {
+  Worker& worker = workers_[place];
+  stream.worker = place;
   ++worker.load.requests;
   worker.load.prefill_tokens += stream.prompt;
-  ++in_flight_;
-  const std::uint32_t rank = request->dp_rank < worker.link->card().ranks
-                                 ? request->dp_rank
-                                 : workload::kNone;
   worker.link->Submit(rank, stream.number, std::move(request));
-  return stream.number;
+}
+
+Result<void> Dispatcher::Route(Stream& stream, std::shared_ptr<const LiveRequest> request) {
+  const double now_ms = now_ms_();
+  const workload::Request routed = table_.Add(request, now_ms);
+  const std::size_t place = RequestTable::PlaceOf(routed.id);
+  if (place >= routed_streams_.size()) {
+    routed_streams_.resize(place + 1);
+  }
+  routed_streams_[place] = stream.number;
+  stream.routed = routed.id;
+  std::optional<router::Target> forced;
+  if (request->dp_rank < shape_.ranks) {
+    forced = router::Target{next_worker_++ % shape_.workers, request->dp_rank};
+  }
+  stream.waiting = std::move(request);
+  DYNO_TRY_VOID(
+      router_->Place({.request = routed, .source = table_, .forced = forced}, now_ms, decisions_));
+  ApplyDecisions();
+  return {};
+}
+
+// What the router has decided, also about requests that waited.
+void Dispatcher::ApplyDecisions() {
+  for (const router::Decision& decision : std::exchange(decisions_, {})) {
+    Stream* stream = Find(routed_streams_[RequestTable::PlaceOf(decision.request.id)]);
+    if (stream != nullptr && stream->routed == decision.request.id) {
+      Send(*stream, decision.target.worker, decision.target.rank,
+           std::exchange(stream->waiting, nullptr));
+    }
+  }
+}
+
+void Dispatcher::Unroute(const Stream& stream) {
+  if (stream.routed == workload::kNone) {
+    return;
+  }
+  if (stream.worker == workload::kNone) {
+    router_->CancelPending(stream.routed);
+  } else {
+    router_->Terminal(stream.routed, now_ms_(), decisions_);
+  }
+  table_.Remove(stream.routed);
 }
 
 Dispatcher::Stream* Dispatcher::Find(std::uint64_t number) {
@@ -155,29 +232,38 @@ void Dispatcher::AddTokens(Stream& stream, std::uint64_t tokens) {
   if (stream.length == stream.prompt) {
     worker.load.prefill_tokens -= stream.prompt;
     worker.load.blocks += blocks(stream.length);
+    const LiveRequest* routed = table_.Find(stream.routed);
+    if (routed != nullptr && tokens < routed->output_tokens) {
+      router_->PrefillDone(stream.routed, now_ms_(), decisions_);
+    }
   }
   worker.load.blocks += blocks(stream.length + tokens) - blocks(stream.length);
   stream.length += tokens;
 }
 
 void Dispatcher::Remove(Stream& stream) {
-  Worker& worker = workers_[stream.worker];
-  --worker.load.requests;
-  const std::uint64_t block = worker.link->card().block_size;
-  if (stream.length == stream.prompt) {
-    worker.load.prefill_tokens -= stream.prompt;
-  } else {
-    worker.load.blocks -= (stream.length + block - 1) / block;
+  if (stream.worker != workload::kNone) {
+    Worker& worker = workers_[stream.worker];
+    --worker.load.requests;
+    if (stream.length == stream.prompt) {
+      worker.load.prefill_tokens -= stream.prompt;
+    } else {
+      const std::uint64_t block = worker.link->card().block_size;
+      worker.load.blocks -= (stream.length + block - 1) / block;
+    }
   }
+  Unroute(stream);
   --in_flight_;
   free_.push_back(static_cast<std::uint32_t>(stream.number));
-  stream.number = 0;
-  stream.listener.reset();
+  stream = {};
+  ApplyDecisions();
 }
 
 void Dispatcher::Cancel(std::uint64_t number) {
   if (Stream* stream = Find(number)) {
-    workers_[stream->worker].link->Cancel(number);
+    if (stream->worker != workload::kNone) {
+      workers_[stream->worker].link->Cancel(number);
+    }
     Remove(*stream);
   }
 }
@@ -192,6 +278,7 @@ void Dispatcher::OnBatch(const std::vector<StreamEvent>& batch) {
     const std::uint32_t index = stream->index;
     if (event.kind == StreamEvent::Kind::kTokens) {
       AddTokens(*stream, event.amount);
+      ApplyDecisions();
     } else if (event.kind != StreamEvent::Kind::kAdmitted) {
       Remove(*stream);
     }

@@ -13,12 +13,16 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/result.h"
 #include "live/engine_host.h"
 #include "live/live_request.h"
 #include "live/worker_link.h"
+#include "router/router.h"
+#include "workload/request.h"
 
 namespace dynosim::live {
 
+// Policies that follow workers as they come and go; others are a router::Router over a fixed set.
 enum class RouterMode : std::uint8_t { kRoundRobin, kRandom, kLeastLoaded };
 
 // When a worker counts as busy; any one exceeded limit is enough. Absent limits do not apply.
@@ -65,11 +69,18 @@ class Dispatcher {
   const WorkerCard* AnyCard() const;
   void ForEach(const std::function<void(const WorkerCard&)>& f) const;
 
+  // Requests are placed by `router` from now on; workers do not change any more.
+  void UseRouter(std::unique_ptr<router::Router> router, const router::PoolShape& shape,
+                 std::function<double()> now_ms);
+  void OnKvChanges(const std::vector<KvChange>& changes);
+  std::uint64_t pending() const { return router_ == nullptr ? 0 : router_->Pending(); }
+
   BusyLimits& limits() { return limits_; }
   bool AllBusy() const;
 
-  // Sends a sequence to a worker. `index` is what the listener knows it by. Returns its number.
-  std::uint64_t Submit(std::shared_ptr<const LiveRequest> request,
+  // Sends a sequence to a worker, or queues it where the router does. `index` is what the listener
+  // knows it by. Returns its number, or why the router refuses it.
+  Result<std::uint64_t> Submit(std::shared_ptr<const LiveRequest> request,
                        std::shared_ptr<StreamListener> listener, std::uint32_t index);
   // The listener hears nothing more of it.
   void Cancel(std::uint64_t stream);
@@ -88,9 +99,11 @@ class Dispatcher {
     std::uint64_t number = 0;  // 0: free
     std::shared_ptr<StreamListener> listener;
     std::uint32_t index = 0;
-    std::uint32_t worker = 0;
+    std::uint32_t worker = workload::kNone;  // kNone: not placed yet
     std::uint64_t prompt = 0;
     std::uint64_t length = 0;  // tokens so far, prompt included
+    std::uint32_t routed = workload::kNone;        // id in the router's table
+    std::shared_ptr<const LiveRequest> waiting{};  // queued in the router
   };
 
   std::uint32_t Choose(const LiveRequest& request);
@@ -98,6 +111,11 @@ class Dispatcher {
   Stream* Find(std::uint64_t number);
   void AddTokens(Stream& stream, std::uint64_t tokens);
   void Remove(Stream& stream);
+  void Send(Stream& stream, std::uint32_t worker, std::uint32_t rank,
+            std::shared_ptr<const LiveRequest> request);
+  Result<void> Route(Stream& stream, std::shared_ptr<const LiveRequest> request);
+  void Unroute(const Stream& stream);
+  void ApplyDecisions();
 
   RouterMode mode_;
   ChaCha12 random_;
@@ -109,6 +127,14 @@ class Dispatcher {
   std::uint64_t uses_ = 0;
   std::uint64_t in_flight_ = 0;
   std::vector<std::shared_ptr<StreamListener>> touched_;
+
+  // With a router only.
+  std::unique_ptr<router::Router> router_;
+  router::PoolShape shape_;
+  std::function<double()> now_ms_;
+  RequestTable table_;
+  std::vector<std::uint64_t> routed_streams_;  // by place in the table
+  std::vector<router::Decision> decisions_;
 };
 
 }  // namespace dynosim::live

@@ -21,6 +21,7 @@
 #include "engine/effects.h"
 #include "engine/kv_event_buffer.h"
 #include "engine/settings.h"
+#include "kv/events.h"
 #include "live/clock.h"
 #include "live/kv_event_codec.h"
 #include "live/live_request.h"
@@ -58,7 +59,7 @@ class HostedWorker final : public PassSink {
         batch_(batch),
         stats_(options.engine.backend, options.engine.dp_size),
         driver_(options.engine, id,
-                {.kv_events = options.kv_events != nullptr,
+                {.kv_events = options.kv_events != nullptr || options.deliver_kv != nullptr,
                  .pass_metrics = options.pass_metrics != nullptr,
                  .make_up_lateness = options.make_up_lateness},
                 table_, *this) {}
@@ -156,6 +157,20 @@ class HostedWorker final : public PassSink {
 
   void OnKvEvents(std::uint32_t rank, const engine::KvEventBuffer& events,
                   std::size_t /*count*/) override {
+    if (options_.deliver_kv) {
+      std::vector<KvChange> changes;
+      for (const auto& record : events.records()) {
+        const auto blocks = events.blocks(record);
+        changes.push_back({.worker = id_,
+                           .rank = rank,
+                           .stored = record.kind == kv::KvEvent::Kind::kStored,
+                           .blocks = {blocks.begin(), blocks.end()}});
+      }
+      options_.deliver_kv(std::move(changes));
+    }
+    if (options_.kv_events == nullptr) {
+      return;
+    }
     const bool sent = options_.kv_events->Send(
         Channel(rank), EncodeKvEvents(events, rank, UnixSeconds(), table_,
                                       {.block_size = options_.engine.block_size,

@@ -37,6 +37,14 @@ struct StreamEvent {
   std::string text{};
 };
 
+// Blocks that a rank stored or removed, as a router wants to know it.
+struct KvChange {
+  std::uint32_t worker = 0;
+  std::uint32_t rank = 0;
+  bool stored = true;
+  std::vector<std::uint64_t> blocks;
+};
+
 struct HostOptions {
   engine::EngineSettings engine;
   std::uint32_t workers = 1;
@@ -48,6 +56,8 @@ struct HostOptions {
   double startup_ms = 0.0;  // workers accept requests at once and start working then
   // Receives batches on the host's thread, in order. Must not wait for the host.
   std::function<void(std::vector<StreamEvent>&&)> deliver;
+  // The same for changes of the caches; empty: nobody wants them.
+  std::function<void(std::vector<KvChange>&&)> deliver_kv{};
 };
 
 class EngineHost {

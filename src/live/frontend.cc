@@ -64,6 +64,7 @@ Frontend::Frontend(const FrontendOptions& options, Dispatcher& dispatcher,
                .metrics = metrics_,
                .tokenizer = tokenizer_,
                .now_ms = now_ms_,
+               .refused_status = options.overload_status,
                .migration_limit = options.migration_limit},
       ids_(static_cast<std::uint64_t>(
           std::chrono::system_clock::now().time_since_epoch().count())),

@@ -51,7 +51,8 @@ class WorkerStream final : public StreamListener,
       }
     });
     if (!exchange_->gone()) {
-      stream_ = dispatcher_.Submit(std::move(request), shared_from_this(), 0);
+      // Without a router nothing is refused.
+      stream_ = dispatcher_.Submit(std::move(request), shared_from_this(), 0).value_or(0);
     }
   }
 

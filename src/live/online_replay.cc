@@ -16,9 +16,11 @@
 #include "engine/effects.h"
 #include "engine/kv_event_buffer.h"
 #include "engine/worker.h"
+#include "kv/events.h"
 #include "live/clock.h"
 #include "live/worker_driver.h"
-#include "router/round_robin.h"
+#include "router/registry.h"
+#include "router/router.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
 #include "sim/recorder.h"
@@ -43,7 +45,11 @@ class OnlineRun {
         clock_(clock),
         wait_(wait),
         recorder_(source.RequestCount(), scenario.capture_per_request, source.Agentic() != nullptr),
-        placement_(scenario.num_workers, scenario.engine.dp_size) {
+        shape_{.workers = scenario.num_workers,
+               .ranks = scenario.engine.dp_size,
+               .block_size = scenario.engine.block_size,
+               .max_batched_tokens = scenario.engine.max_num_batched_tokens},
+        router_(router::MakeRouter(scenario.router, shape_, router::PoolRole::kAggregated)) {
     for (std::uint32_t place = 0; place < scenario.num_workers; ++place) {
       workers_.push_back(std::make_unique<PlayedWorker>(*this, place));
       recorder_.AddWorker();
@@ -56,7 +62,8 @@ class OnlineRun {
       for (const auto& worker : workers_) {
         worker->driver.Complete(now_ms);
       }
-      ReleaseArrivals(now_ms);
+      DYNO_TRY_VOID(ReleaseArrivals(now_ms));
+      Submit(now_ms);
       for (const auto& worker : workers_) {
         worker->driver.Start(clock_.NowMs());
       }
@@ -88,14 +95,27 @@ class OnlineRun {
     PlayedWorker(OnlineRun& owner, std::uint32_t in_place)
         : run(owner),
           place(in_place),
-          driver(owner.scenario_.engine, in_place, {.pass_metrics = false, .keep_log = true},
+          driver(owner.scenario_.engine, in_place,
+                 {.kv_events = owner.router_->WantsEvents(),
+                  .pass_metrics = false,
+                  .keep_log = true},
                  owner.source_, *this) {}
 
     void OnAdmitted(const engine::Admission& admission, double now_ms) override {
       run.recorder_.OnAdmitted(admission.request, sim::Pool::kAggregated, now_ms,
                                admission.reused_tokens);
     }
-    void OnKvEvents(std::uint32_t, const engine::KvEventBuffer&, std::size_t) override {}
+    void OnKvEvents(std::uint32_t rank, const engine::KvEventBuffer& events,
+                    std::size_t) override {
+      const std::uint32_t target = run.shape_.NumberOf({place, rank});
+      for (const auto& record : events.records()) {
+        if (record.kind == kv::KvEvent::Kind::kStored) {
+          run.router_->OnStored(target, events.blocks(record));
+        } else {
+          run.router_->OnRemoved(target, events.blocks(record));
+        }
+      }
+    }
     void OnRankPass(const RankPass& pass, double, double, double now_ms) override {
       run.OnRankPass(place, pass, now_ms);
     }
@@ -107,16 +127,32 @@ class OnlineRun {
     WorkerDriver driver;
   };
 
-  void ReleaseArrivals(double now_ms) {
+  Result<void> ReleaseArrivals(double now_ms) {
     workload::Request request;
     while (source_.Release(now_ms, request)) {
       recorder_.OnArrival(request);
-      const router::Target target = placement_.Place();
-      recorder_.OnRouted(request.id,
-                         {.worker = target.worker,
-                          .scheduler = target.worker * scenario_.engine.dp_size + target.rank,
-                          .dp_rank = target.rank});
-      workers_[target.worker]->driver.Submit(request, target.rank, now_ms);
+      DYNO_TRY_VOID(router_->Place({.request = request, .source = source_, .forced = {}}, now_ms,
+                                   decisions_));
+    }
+    return {};
+  }
+
+  // Carries out what the router has decided.
+  void Submit(double now_ms) {
+    for (const router::Decision& d : std::exchange(decisions_, {})) {
+      sim::RoutingRecord record{.queued = d.queued_at_ms.has_value(),
+                                .queue_entered_at_ms = d.queued_at_ms.value_or(0.0),
+                                .released_at_ms = d.queued_at_ms ? now_ms : 0.0,
+                                .worker = d.target.worker,
+                                .scheduler = shape_.NumberOf(d.target),
+                                .dp_rank = d.target.rank};
+      if (d.overlap) {
+        record.reported_overlap_tokens = d.overlap->selected * shape_.block_size;
+        record.selected_overlap_blocks = d.overlap->selected;
+        record.best_available_overlap_blocks = d.overlap->best_available;
+      }
+      recorder_.OnRouted(d.request.id, std::move(record));
+      workers_[d.target.worker]->driver.Submit(d.request, d.target.rank, now_ms);
     }
   }
 
@@ -124,12 +160,17 @@ class OnlineRun {
     const engine::Worker& worker = workers_[place]->driver.worker();
     recorder_.outcome().committed_prefill_tokens += pass.effects.committed_prefill_tokens;
     for (const engine::Signal& signal : pass.effects.signals) {
+      if (signal.kind == engine::Signal::Kind::kFirstToken) {
+        router_->PrefillDone(signal.request, now_ms, decisions_);
+        continue;
+      }
+      router_->Terminal(signal.request, now_ms, decisions_);
       if (signal.kind == engine::Signal::Kind::kFinished) {
         const engine::TokenTrack& track = pass.effects.finished[signal.index];
         recorder_.OnCompleted(signal.request, now_ms, track, place, worker);
         source_.OnTerminal(signal.request, now_ms, workload::TerminalStatus::kCompleted,
                            track.tokens);
-      } else if (signal.kind == engine::Signal::Kind::kRejected) {
+      } else {
         recorder_.OnRejected(signal.request, now_ms, pass.effects.rejections[signal.index],
                              workload::TerminalStatus::kRejected);
         source_.OnTerminal(signal.request, now_ms, workload::TerminalStatus::kRejected, 0);
@@ -167,7 +208,9 @@ class OnlineRun {
   const Clock& clock_;
   const WaitUntil& wait_;
   sim::Recorder recorder_;
-  router::RoundRobin placement_;
+  router::PoolShape shape_;
+  std::unique_ptr<router::Router> router_;
+  std::vector<router::Decision> decisions_;
   std::vector<std::unique_ptr<PlayedWorker>> workers_;
   bool stuck_ = false;
 };

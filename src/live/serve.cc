@@ -2,6 +2,7 @@
 #include "live/serve.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +17,8 @@
 #include "live/serve_parts.h"
 #include "live/worker_link.h"
 #include "live/worker_metrics.h"
+#include "router/registry.h"
+#include "router/router.h"
 
 namespace dynosim::live {
 
@@ -31,6 +34,18 @@ Result<void> Serve(const ServeOptions& options) {
   Dispatcher dispatcher(options.router, options.frontend.output.seed);
   dispatcher.limits() = options.limits;
   EventQueue queue(server, dispatcher);
+  const router::PoolShape shape = {.workers = worker.workers,
+                                   .ranks = worker.engine.dp_size,
+                                   .block_size = worker.engine.block_size,
+                                   .max_batched_tokens = worker.engine.max_num_batched_tokens};
+  std::unique_ptr<router::Router> policy;
+  if (options.policy) {
+    policy = router::MakeRouter(*options.policy, shape, router::PoolRole::kAggregated);
+  }
+  std::function<void(std::vector<KvChange>&&)> deliver_kv;
+  if (policy != nullptr && policy->WantsEvents()) {
+    deliver_kv = [&](std::vector<KvChange>&& changes) { queue.PushKv(std::move(changes)); };
+  }
   EngineHost host({.engine = worker.engine,
                    .workers = worker.workers,
                    .make_up_lateness = worker.make_up_lateness,
@@ -40,7 +55,11 @@ Result<void> Serve(const ServeOptions& options) {
                    .startup_ms = worker.startup_ms,
                    .deliver = [&](std::vector<StreamEvent>&& batch) {
                      queue.Push(std::move(batch));
-                   }});
+                   },
+                   .deliver_kv = std::move(deliver_kv)});
+  if (policy != nullptr) {
+    dispatcher.UseRouter(std::move(policy), shape, [&] { return host.clock().NowMs(); });
+  }
   for (std::uint32_t id = 0; id < worker.workers; ++id) {
     dispatcher.AddWorker(
         std::make_unique<LocalLink>(host, id, MakeCard(worker.engine, std::to_string(id))));

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "live/http_server.h"
 #include "live/remote_link.h"
 #include "live/serve_parts.h"
+#include "router/config.h"
 
 namespace dynosim::live {
 
@@ -34,6 +36,7 @@ struct WorkerOptions {
 struct ServeOptions {
   WorkerOptions worker;
   RouterMode router = RouterMode::kRoundRobin;
+  std::optional<router::RouterSettings> policy{};  // a policy of the router module instead
   BusyLimits limits;
   FrontendOptions frontend;
   HttpOptions http;

@@ -67,13 +67,26 @@ void EventQueue::Push(std::vector<StreamEvent>&& batch) {
   {
     std::unique_lock lock(mutex_);
     room_.wait(lock, [&] { return events_.size() < kEventsMax || closed_; });
-    wake = events_.empty();
-    if (wake) {
+    wake = events_.empty() && changes_.empty();
+    if (events_.empty()) {
       events_ = std::move(batch);
     } else {
       events_.insert(events_.end(), std::make_move_iterator(batch.begin()),
                      std::make_move_iterator(batch.end()));
     }
+  }
+  if (wake) {
+    server_.Post([this] { Drain(); });
+  }
+}
+
+void EventQueue::PushKv(std::vector<KvChange>&& changes) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    wake = events_.empty() && changes_.empty() && !changes.empty();
+    changes_.insert(changes_.end(), std::make_move_iterator(changes.begin()),
+                    std::make_move_iterator(changes.end()));
   }
   if (wake) {
     server_.Post([this] { Drain(); });
@@ -90,11 +103,14 @@ void EventQueue::Close() {
 
 void EventQueue::Drain() {
   taken_.clear();
+  std::vector<KvChange> changes;
   {
     const std::lock_guard lock(mutex_);
     std::swap(taken_, events_);
+    std::swap(changes, changes_);
   }
   room_.notify_all();
+  dispatcher_.OnKvChanges(changes);
   dispatcher_.OnBatch(taken_);
 }
 

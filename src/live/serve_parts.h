@@ -45,6 +45,7 @@ class EventQueue {
       : server_(server), dispatcher_(dispatcher) {}
 
   void Push(std::vector<StreamEvent>&& batch);
+  void PushKv(std::vector<KvChange>&& changes);
   // Nobody waits any more.
   void Close();
 
@@ -56,6 +57,7 @@ class EventQueue {
   std::mutex mutex_;
   std::condition_variable room_;
   std::vector<StreamEvent> events_, taken_;
+  std::vector<KvChange> changes_;  // before the events that follow them
   bool closed_ = false;
 };
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include <fmt/core.h>
@@ -13,6 +12,7 @@
 #include "base/json.h"
 #include "engine/settings.h"
 #include "engine/settings_decode.h"
+#include "router/config.h"
 #include "scenario/scenario.h"
 #include "workload/spec.h"
 
@@ -142,6 +142,32 @@ void AddTopology(Json& json, const scenario::Scenario& scenario) {
   }
 }
 
+void AddRouter(Json& json, const scenario::Scenario& scenario) {
+  const router::RouterSettings& router = scenario.router;
+  json.Add("router_mode", router.mode);
+  if (router.mode == "kv_router") {
+    json.Add("router_config",
+             router.kv_config.is_object() ? router.kv_config : Json(Json::Object()));
+    if (router.kv_config.Find("router_policy_config") == nullptr &&
+        !router.kv.policy_config.empty()) {
+      json.Add("router_policy_config", router.kv.policy_config);
+    }
+    if (!router.model_name.empty()) {
+      json.Add("model_name", router.model_name);
+    }
+    json.Add("kv_event_lag_ms", router.kv_event_lag_ms);
+  }
+  if (router.mode != "round_robin") {
+    json.Add("router_seed", router.seed);
+  }
+  if (!scenario.placements_path.empty()) {
+    json.Add("placements", scenario.placements_path);
+  }
+  if (router.capture_candidates) {
+    json.Add("capture_routing", true);
+  }
+}
+
 }  // namespace
 
 Json EngineJson(const engine::EngineSettings& settings) {
@@ -151,6 +177,11 @@ Json EngineJson(const engine::EngineSettings& settings) {
   json.Add("tensor_parallel_size", settings.tensor_parallel_size);
   json.Add("startup_time", OrNull(settings.startup_time_s));
   json.Add("num_gpu_blocks_is_explicit", settings.num_gpu_blocks_is_explicit);
+  if (settings.router_queue_policy) {
+    Json dynamo;
+    dynamo.Add("router_queue_policy", engine::RouterQueuePolicyName(*settings.router_queue_policy));
+    json.Add("dynamo", std::move(dynamo));
+  }
   return json;
 }
 
@@ -166,7 +197,7 @@ Json ConfigurationJson(const scenario::Scenario& scenario) {
   AddIfSet(json, "replay_concurrency", workload.replay_concurrency);
   json.Add("arrival_speedup_ratio", workload.arrival_speedup_ratio);
   json.Add("replay_mode", "offline");
-  json.Add("router_mode", "round_robin");
+  AddRouter(json, scenario);
   AddTopology(json, scenario);
   AddIfSet(json, "max_sim_time_ms", scenario.max_sim_time_ms);
   AddIfSet(json, "sla_ttft_ms", scenario.goodput.ttft_ms);

@@ -18,6 +18,7 @@
 #include "report/json_writer.h"
 #include "report/latency.h"
 #include "report/status_name.h"
+#include "router/router.h"
 #include "sim/outcome.h"
 #include "workload/agentic_graph.h"
 #include "workload/agentic_source.h"
@@ -61,6 +62,33 @@ std::optional<std::uint64_t> RegretBlocks(const sim::RoutingRecord& routing) {
   return best > selected ? best - selected : 0;
 }
 
+using Candidate = router::Candidate;
+constexpr FieldTable kCandidateFields({
+    Field<Candidate>{"logical_worker_id",
+                     [](JsonWriter& o, const Candidate& c) { o.Integer(c.target.worker); }},
+    {"dp_rank", [](JsonWriter& o, const Candidate& c) { o.Integer(c.target.rank); }},
+    {"overlap_blocks", [](JsonWriter& o, const Candidate& c) { o.Integer(c.overlap_blocks); }},
+    {"active_prefill_tokens",
+     [](JsonWriter& o, const Candidate& c) { o.Integer(c.active_prefill_tokens); }},
+    {"active_blocks", [](JsonWriter& o, const Candidate& c) { o.Integer(c.active_blocks); }},
+    {"additional_blocks",
+     [](JsonWriter& o, const Candidate& c) { o.Integer(c.additional_blocks); }},
+    {"active_requests", [](JsonWriter& o, const Candidate& c) { o.Integer(c.active_requests); }},
+    {"overlap_credit", [](JsonWriter& o, const Candidate& c) { o.Number(c.overlap_credit); }},
+    {"prefill_cost", [](JsonWriter& o, const Candidate& c) { o.Number(c.prefill_cost); }},
+    {"decode_cost", [](JsonWriter& o, const Candidate& c) { o.Number(c.decode_cost); }},
+    {"request_cost", [](JsonWriter& o, const Candidate& c) { o.Number(c.request_cost); }},
+    {"cost", [](JsonWriter& o, const Candidate& c) { o.Number(c.cost); }},
+});
+
+void WriteCandidates(JsonWriter& out, const sim::RoutingRecord& routing) {
+  out.BeginArray();
+  for (const Candidate& candidate : routing.candidates) {
+    kCandidateFields.Write(out, candidate);
+  }
+  out.EndArray();
+}
+
 using Routing = sim::RoutingRecord;
 constexpr FieldTable kRoutingFields({
     Field<Routing>{"pool", [](JsonWriter& o, const Routing& r) { o.String(PoolName(r.pool)); }},
@@ -90,6 +118,7 @@ constexpr FieldTable kRoutingFields({
     {"overlap_regret_blocks",
      [](JsonWriter& o, const Routing& r) { o.IntegerOrNull(RegretBlocks(r)); }},
     {"placement_replica_id", [](JsonWriter& o, const Routing&) { o.Null(); }},
+    {"candidates", WriteCandidates, [](const Routing& r) { return !r.candidates.empty(); }},
 });
 
 struct AdmissionView {

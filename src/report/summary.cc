@@ -173,6 +173,10 @@ void AddTotals(Json& json, const Summary& summary) {
   json.Add("first_admission_prefix_cache_reused_ratio",
            summary.first_admission_prefix_cache_reused_ratio);
   json.Add("readmission_reused_tokens", summary.readmission_reused_tokens);
+  if (summary.forced) {
+    json.Add("placements_forced", summary.forced->placements);
+    json.Add("placements_outside_minimum", summary.forced->outside_minimum);
+  }
 }
 
 void AddAgentic(Json& json, const AgenticSummary& agentic) {
@@ -195,6 +199,10 @@ Summary Summarize(const sim::Outcome& outcome, const scenario::Scenario& scenari
   out.num_requests = outcome.records.size();
   out.wall_time_ms = times.wall_time_ms;
   out.first_rejection_reason = outcome.first_rejection_reason;
+  if (scenario.placements) {
+    out.forced = Summary::Forced{.placements = outcome.placements_forced,
+                                 .outside_minimum = outcome.placements_outside_minimum};
+  }
   Samples samples(outcome.records.size());
   for (const sim::RequestRecord& record : outcome.records) {
     AddRecord(record, scenario.goodput, out, samples);

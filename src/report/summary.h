@@ -51,6 +51,11 @@ struct Summary {
   double prefix_cache_reused_ratio = 0.0;
   double first_admission_prefix_cache_reused_ratio = 0.0;
   std::uint64_t readmission_reused_tokens = 0;
+  struct Forced {
+    std::uint64_t placements = 0;
+    std::uint64_t outside_minimum = 0;
+  };
+  std::optional<Forced> forced{};  // only with placements of an earlier report
   Distribution ttft_ms;
   Distribution ttst_ms;
   Distribution tpot_ms;

@@ -19,23 +19,17 @@
 #include "base/result.h"
 #include "engine/settings.h"
 #include "engine/settings_decode.h"
+#include "scenario/router_flags.h"
 #include "scenario/scenario.h"
 #include "workload/spec.h"
 
 namespace dynosim::scenario {
 namespace {
 
-constexpr std::string_view kKvRouter = "the KV router";
 constexpr std::string_view kPlanner = "the planner";
 constexpr std::string_view kPerformanceModel = "the performance model";
 
 constexpr std::array kUnavailable = {
-    UnavailableFlag{"--router-config", kKvRouter},
-    UnavailableFlag{"--router-policy-config", kKvRouter},
-    UnavailableFlag{"--router-seed", kKvRouter},
-    UnavailableFlag{"--model-name", kKvRouter},
-    UnavailableFlag{"--placements", kKvRouter},
-    UnavailableFlag{"--kv-event-lag-ms", kKvRouter},
     UnavailableFlag{"--planner-config", kPlanner},
     UnavailableFlag{"--benchmark-granularity", kPlanner},
     UnavailableFlag{"--aic-backend", kPerformanceModel},
@@ -169,10 +163,6 @@ Result<void> CheckChoices(const ReplayFlags& f) {
   if (f.replay_mode && *f.replay_mode != "offline" && *f.replay_mode != "online") {
     return UsageError("--replay-mode", "must be offline or online, got '" + *f.replay_mode + "'");
   }
-  if (f.router_mode && *f.router_mode != "round_robin" && *f.router_mode != "kv_router") {
-    return UsageError("--router-mode",
-                      "must be round_robin or kv_router, got '" + *f.router_mode + "'");
-  }
   if (f.session_prompts && *f.session_prompts != "fixed" && *f.session_prompts != "cumulative") {
     return UsageError("--session-prompts",
                       "must be fixed or cumulative, got '" + *f.session_prompts + "'");
@@ -191,6 +181,15 @@ Result<void> CheckOnline(const ReplayFlags& f) {
   if (f.prefill_engine_args || f.decode_engine_args) {
     return refuse(f.prefill_engine_args ? "--prefill-engine-args" : "--decode-engine-args");
   }
+  if (f.kv_event_lag_ms) {
+    return refuse("--kv-event-lag-ms");
+  }
+  if (f.placements) {
+    return refuse("--placements");
+  }
+  if (f.capture_routing) {
+    return refuse("--capture-routing");
+  }
   if (f.pass_by_pass) {
     return refuse("--pass-by-pass");
   }
@@ -200,9 +199,6 @@ Result<void> CheckOnline(const ReplayFlags& f) {
 Result<void> CheckAvailable(const ReplayFlags& f) {
   if (f.replay_mode == "online") {
     DYNO_TRY_VOID(CheckOnline(f));
-  }
-  if (f.router_mode == "kv_router") {
-    return UsageError("--router-mode", "kv_router is not available in this version");
   }
   if (!f.unavailable.empty()) {
     const std::string& name = f.unavailable.front();
@@ -454,6 +450,7 @@ Result<Replay> BuildReplay(const ReplayFlags& flags) {
   DYNO_TRY_VOID(ReadWorkload(flags, is_synthetic, synthetic, replay.scenario.workload));
   DYNO_TRY_VOID(ReadRun(flags, replay.scenario));
   DYNO_TRY_VOID(ReadEngines(flags, replay.scenario));
+  DYNO_TRY_VOID(ReadRouterFlags(flags, replay.scenario));
   Reader paths;
   paths.Path("--report-json", flags.report_json, replay.report_json);
   paths.Path("--report-jsonl", flags.report_jsonl, replay.report_jsonl);

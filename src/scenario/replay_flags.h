@@ -27,7 +27,10 @@ struct ReplayFlags {
   Text turns_per_session, shared_prefix_ratio, num_prefix_groups, inter_turn_delay_ms;
   Text session_prompts;
   Text replay_concurrency, arrival_speedup_ratio;
-  Text replay_mode, router_mode, num_workers;
+  Text replay_mode, num_workers;
+  Text router_mode, router_config, router_policy_config, router_seed, model_name, placements,
+      kv_event_lag_ms;
+  Text router_policy_default;  // of the environment; used by the KV router without a flag
   Text extra_engine_args;
   Text prefill_engine_args, decode_engine_args, num_prefill_workers, num_decode_workers;
   Text max_sim_time_seconds, max_sim_time_ms;
@@ -35,6 +38,7 @@ struct ReplayFlags {
   Text report_json, report_jsonl, telemetry_jsonl, telemetry_sample_interval_ms;
   bool capture_per_request = false;
   bool capture_telemetry = false;
+  bool capture_routing = false;
   bool pass_by_pass = false;
   // Flags of kUnavailableFlags that were given, in the order of the command line.
   std::vector<std::string> unavailable;

@@ -257,8 +257,9 @@ TEST(ReplayFlags, ValuesAreChecked) {
        "--telemetry-sample-interval-ms: must be a finite number > 0, got \"0\""},
       {[](ReplayFlags& f) { f.replay_mode = "slow"; },
        "--replay-mode: must be offline or online, got 'slow'"},
-      {[](ReplayFlags& f) { f.router_mode = "random"; },
-       "--router-mode: must be round_robin or kv_router, got 'random'"},
+      {[](ReplayFlags& f) { f.router_mode = "best"; },
+       "--router-mode: must be round_robin, kv_router, random, least_loaded or power_of_two, got "
+       "'best'"},
       {[](ReplayFlags& f) { f.extra_engine_args = "{"; },
        "--extra-engine-args: line 1, column 1: syntax error while parsing object key - unexpected "
        "end of input; expected string literal"},
@@ -302,8 +303,6 @@ TEST(ReplayFlags, WhatIsNotInThisVersionIsRefusedByName) {
               f.capture_telemetry = true;
             }),
             "--capture-telemetry: only supports --replay-mode offline");
-  EXPECT_EQ(ErrorOf(Trace(), [](ReplayFlags& f) { f.router_mode = "kv_router"; }),
-            "--router-mode: kv_router is not available in this version");
   for (const UnavailableFlag& flag : UnavailableFlags()) {
     EXPECT_EQ(ErrorOf(Trace(), [&](ReplayFlags& f) { f.unavailable.emplace_back(flag.name); }),
               std::string(flag.name) + ": is not available in this version (it belongs to " +

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "engine/settings.h"
+#include "router/config.h"
+#include "scenario/placements.h"
 #include "workload/spec.h"
 
 namespace dynosim::scenario {
@@ -38,6 +40,9 @@ struct Scenario {
   bool capture_per_request = false;
   TelemetryOptions telemetry;
   Goodput goodput;
+  router::RouterSettings router;
+  std::optional<Placements> placements{};  // forced decisions
+  std::string placements_path{};           // where they come from, for reports
   // Tokens of a KV block, the same in both pools of a disaggregated topology.
   std::uint64_t block_size() const {
     return prefill_engine ? prefill_engine->block_size : engine.block_size;

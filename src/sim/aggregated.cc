@@ -2,14 +2,14 @@
 #include "sim/aggregated.h"
 
 #include <cstdint>
-#include <optional>
 
 #include "base/result.h"
 #include "engine/effects.h"
 #include "engine/worker.h"
-#include "router/round_robin.h"
+#include "router/router.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
+#include "sim/pool_router.h"
 #include "sim/run.h"
 #include "sim/run_loop.h"
 #include "workload/request.h"
@@ -19,9 +19,13 @@ namespace dynosim::sim {
 
 AggregatedRun::AggregatedRun(const scenario::Scenario& scenario, workload::RequestSource& source,
                              const RunHooks& hooks)
-    : RunLoop(scenario, source, hooks), placement_(scenario.num_workers, scenario.engine.dp_size) {
+    : RunLoop(scenario, source, hooks),
+      router_(MakeRoutingContext(), Pool::kAggregated, scenario.engine, scenario.num_workers) {
   for (std::uint32_t id = 0; id < scenario.num_workers; ++id) {
-    AddWorker(scenario.engine, Pool::kAggregated, id);
+    AddWorker(scenario.engine, Pool::kAggregated, id, router_);
+  }
+  if (telemetry_) {
+    telemetry_->SetPending(Pool::kDecode, [this] { return router_.Pending(); });
   }
 }
 
@@ -32,89 +36,43 @@ void AggregatedRun::FillOutcome(Outcome& outcome) const {
 }
 
 Result<void> AggregatedRun::Drain(double now_ms) {
-  bool first_round = true;
-  while (true) {
-    bool changed = CompleteDue(now_ms);
-    changed = ReleaseArrivals(now_ms, first_round) || changed;
-    DYNO_TRY(const bool ended, StartRunnable(now_ms));
+  for (bool first = true;; first = false) {
+    BeginRound(first);
+    const bool completed = CompleteDue(now_ms);
+    DYNO_TRY(const bool released, ReleaseArrivals(now_ms));
+    DYNO_TRY(const bool ended, StartWorkers(Pool::kAggregated, 0, scenario_.num_workers, now_ms));
     TakeTickAt(now_ms);
-    if (!changed && !ended) {
+    if (!completed && !released && !ended) {
       return {};
     }
-    first_round = false;
   }
 }
 
-bool AggregatedRun::CompleteDue(double now_ms) {
-  bool changed = false;
-  while (!queue_.empty() && queue_.TopMs() == now_ms) {
-    const std::uint32_t place = queue_.TopWorker();
-    queue_.Pop();
-    worker(place).Complete();
-    ApplySignals(place, now_ms);
-    MarkRunnable(place);
-    changed = true;
-  }
-  return changed;
-}
-
-bool AggregatedRun::ReleaseArrivals(double now_ms, bool first_round) {
+Result<bool> AggregatedRun::ReleaseArrivals(double now_ms) {
   bool changed = false;
   workload::Request request;
-  while (source_.Release(now_ms, request)) {
+  while (NextArrival(now_ms, request)) {
     changed = true;
-    recorder_.OnArrival(request);
-    if (telemetry_) {
-      telemetry_->OnArrival();
-    }
-    const router::Target target = placement_.Place();
-    recorder_.OnRouted(request.id,
-                       {.worker = target.worker,
-                        .scheduler = target.worker * scenario_.engine.dp_size + target.rank,
-                        .dp_rank = target.rank});
-    worker(target.worker).Submit(request, source_, target.rank, now_ms, first_round);
-    Requeue(target.worker);
+    DYNO_TRY_VOID(router_.Place(request, now_ms));
+    Dispatch(now_ms);
   }
   return changed;
 }
 
-// Starts passes, lowest worker first. True if one of them has ended already.
-Result<bool> AggregatedRun::StartRunnable(double now_ms) {
-  bool ended = false;
-  while (const std::optional<std::uint32_t> place = TakeRunnable(0, scenario_.num_workers)) {
-    engine::Worker& w = worker(*place);
-    std::uint64_t idle_passes = 0;
-    while (w.CanStart()) {
-      w.Start(now_ms);
-      if (w.Failed()) {
-        return std::unexpected(TimingFailed(w, now_ms));
-      }
-      ApplyAdmissions(w, now_ms);
-      if (w.NextMs() > now_ms) {
-        queue_.Set(*place, w.NextMs());
-        break;
-      }
-      ended = true;
-      w.Complete();
-      ApplySignals(*place, now_ms);
-      idle_passes = w.HadEffect() ? 0 : idle_passes + 1;
-      if (idle_passes > kIdlePassLimit) {
-        return std::unexpected(NoProgress(w, now_ms));
-      }
-    }
+void AggregatedRun::Dispatch(double now_ms) {
+  if (!router_.HasDecisions()) {
+    return;
   }
-  return ended;
-}
-
-void AggregatedRun::ApplyAdmissions(const engine::Worker& worker, double now_ms) {
-  for (std::uint32_t rank = 0; rank < worker.ranks(); ++rank) {
-    for (const engine::Admission& admission : worker.Effects(rank).admissions) {
-      recorder_.OnAdmitted(admission.request, Pool::kAggregated, now_ms, admission.reused_tokens);
-    }
+  router_.TakeDecisions(decisions_);
+  for (const router::Decision& decision : decisions_) {
+    const router::Target target = decision.target;
+    worker(target.worker)
+        .Submit(decision.request, source_, target.rank, now_ms, Joins(target.worker));
+    Requeue(target.worker);
   }
 }
 
-void AggregatedRun::ApplySignals(std::uint32_t place, double now_ms) {
+void AggregatedRun::ApplyPass(std::uint32_t place, double now_ms) {
   engine::Worker& w = worker(place);
   for (std::uint32_t rank = 0; rank < w.ranks(); ++rank) {
     const engine::PassEffects& effects = w.Effects(rank);
@@ -130,6 +88,8 @@ void AggregatedRun::ApplySignal(const engine::Signal& signal, const engine::Pass
                                 std::uint32_t place, double now_ms) {
   switch (signal.kind) {
     case engine::Signal::Kind::kFirstToken:
+      router_.PrefillDone(signal.request, now_ms);
+      Dispatch(now_ms);
       return;
     case engine::Signal::Kind::kFinished: {
       const engine::TokenTrack& track = effects.finished[signal.index];
@@ -139,6 +99,8 @@ void AggregatedRun::ApplySignal(const engine::Signal& signal, const engine::Pass
       }
       source_.OnTerminal(signal.request, now_ms, workload::TerminalStatus::kCompleted,
                          track.tokens);
+      router_.Terminal(signal.request, now_ms);
+      Dispatch(now_ms);
       return;
     }
     case engine::Signal::Kind::kRejected:
@@ -148,6 +110,8 @@ void AggregatedRun::ApplySignal(const engine::Signal& signal, const engine::Pass
         telemetry_->OnOtherTerminal();
       }
       source_.OnTerminal(signal.request, now_ms, workload::TerminalStatus::kRejected, 0);
+      router_.Terminal(signal.request, now_ms);
+      Dispatch(now_ms);
       return;
   }
 }

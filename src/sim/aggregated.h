@@ -5,13 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/effects.h"
-#include "engine/worker.h"
-#include "router/round_robin.h"
+#include "router/router.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
+#include "sim/pool_router.h"
 #include "sim/run.h"
 #include "sim/run_loop.h"
 #include "workload/source.h"
@@ -25,16 +26,16 @@ class AggregatedRun final : public RunLoop {
 
  private:
   Result<void> Drain(double now_ms) override;
+  void ApplyPass(std::uint32_t place, double now_ms) override;
   void FillOutcome(Outcome& outcome) const override;
-  bool CompleteDue(double now_ms);
-  bool ReleaseArrivals(double now_ms, bool first_round);
-  Result<bool> StartRunnable(double now_ms);
-  void ApplyAdmissions(const engine::Worker& worker, double now_ms);
-  void ApplySignals(std::uint32_t place, double now_ms);
+  Result<bool> ReleaseArrivals(double now_ms);
   void ApplySignal(const engine::Signal& signal, const engine::PassEffects& effects,
                    std::uint32_t place, double now_ms);
+  // Submits requests that the router has placed.
+  void Dispatch(double now_ms);
 
-  router::RoundRobin placement_;
+  PoolRouter router_;
+  std::vector<router::Decision> decisions_;
 };
 
 }  // namespace dynosim::sim

@@ -6,12 +6,15 @@
 #include <optional>
 #include <utility>
 
+#include "base/check.h"
 #include "base/result.h"
 #include "engine/effects.h"
 #include "engine/settings.h"
 #include "engine/worker.h"
+#include "router/router.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
+#include "sim/pool_router.h"
 #include "sim/run.h"
 #include "sim/run_loop.h"
 #include "workload/request.h"
@@ -34,16 +37,25 @@ std::uint64_t GpusOf(const engine::EngineSettings& settings) {
 DisaggregatedRun::DisaggregatedRun(const scenario::Scenario& scenario,
                                    workload::RequestSource& source, const RunHooks& hooks)
     : RunLoop(scenario, source, hooks),
-      prefill_{&*scenario.prefill_engine, Pool::kPrefill, 0, scenario.num_prefill_workers, 0},
+      prefill_{&*scenario.prefill_engine, Pool::kPrefill, 0, scenario.num_prefill_workers},
       decode_{&*scenario.decode_engine, Pool::kDecode, scenario.num_prefill_workers,
-              scenario.num_decode_workers, 0},
+              scenario.num_decode_workers},
+      prefill_router_(MakeRoutingContext(), Pool::kPrefill, *scenario.prefill_engine,
+                      scenario.num_prefill_workers),
+      decode_router_(MakeRoutingContext(), Pool::kDecode, *scenario.decode_engine,
+                     scenario.num_decode_workers),
       source_first_(scenario.prefill_engine->backend != engine::Backend::kSglang),
       handoffs_(source.RequestCount()),
       deferred_(scenario.num_prefill_workers + scenario.num_decode_workers) {
   for (const PoolState* pool : {&prefill_, &decode_}) {
     for (std::uint32_t id = 0; id < pool->workers; ++id) {
-      AddWorker(*pool->settings, pool->pool, id);
+      AddWorker(*pool->settings, pool->pool, id,
+                pool == &prefill_ ? prefill_router_ : decode_router_);
     }
+  }
+  if (telemetry_) {
+    telemetry_->SetPending(Pool::kPrefill, [this] { return prefill_router_.Pending(); });
+    telemetry_->SetPending(Pool::kDecode, [this] { return decode_router_.Pending(); });
   }
 }
 
@@ -62,11 +74,12 @@ std::optional<double> DisaggregatedRun::NextTopologyEventMs() const {
 }
 
 Result<void> DisaggregatedRun::Drain(double now_ms) {
-  bool first_round = true;
-  while (true) {
+  for (bool first = true;; first = false) {
+    BeginRound(first);
     bool changed = CompleteDue(now_ms);
     changed = FinishTransfers(now_ms) || changed;
-    changed = RunActions(now_ms, first_round) || changed;
+    DYNO_TRY(const bool acted, RunActions(now_ms));
+    changed = acted || changed;
     changed = ReleaseArrivals(now_ms) || changed;
     for (const std::uint32_t place : std::exchange(set_aside_, {})) {
       MarkRunnable(place);
@@ -77,21 +90,7 @@ Result<void> DisaggregatedRun::Drain(double now_ms) {
     if (!changed && !prefill_ended && !decode_ended && actions_.empty()) {
       return {};
     }
-    first_round = false;
   }
-}
-
-bool DisaggregatedRun::CompleteDue(double now_ms) {
-  bool changed = false;
-  while (!queue_.empty() && queue_.TopMs() == now_ms) {
-    const std::uint32_t place = queue_.TopWorker();
-    queue_.Pop();
-    worker(place).Complete();
-    ApplyPass(place, now_ms);
-    MarkRunnable(place);
-    changed = true;
-  }
-  return changed;
 }
 
 bool DisaggregatedRun::FinishTransfers(double now_ms) {
@@ -103,12 +102,12 @@ bool DisaggregatedRun::FinishTransfers(double now_ms) {
   return changed;
 }
 
-bool DisaggregatedRun::RunActions(double now_ms, bool first_round) {
+Result<bool> DisaggregatedRun::RunActions(double now_ms) {
   bool changed = false;
   while (!actions_.empty()) {
     const Action action = actions_.front();
     actions_.pop_front();
-    Execute(action, now_ms, first_round);
+    DYNO_TRY_VOID(Execute(action, now_ms));
     changed = true;
   }
   return changed;
@@ -117,12 +116,8 @@ bool DisaggregatedRun::RunActions(double now_ms, bool first_round) {
 bool DisaggregatedRun::ReleaseArrivals(double now_ms) {
   bool changed = false;
   workload::Request request;
-  while (source_.Release(now_ms, request)) {
+  while (NextArrival(now_ms, request)) {
     changed = true;
-    recorder_.OnArrival(request);
-    if (telemetry_) {
-      telemetry_->OnArrival();
-    }
     Handoff& h = handoffs_[request.id];
     h.request = request;
     h.ordinal = released_++;
@@ -131,61 +126,25 @@ bool DisaggregatedRun::ReleaseArrivals(double now_ms) {
   return changed;
 }
 
-// Starts passes, lowest worker first. True if one with an effect has ended already. A worker whose
-// pass took no time and did nothing waits for the next round.
-Result<bool> DisaggregatedRun::StartPool(const PoolState& pool, double now_ms) {
-  bool ended = false;
-  while (const std::optional<std::uint32_t> place =
-             TakeRunnable(pool.first, pool.first + pool.workers)) {
-    engine::Worker& w = worker(*place);
-    while (w.CanStart()) {
-      w.Start(now_ms);
-      if (w.Failed()) {
-        return std::unexpected(TimingFailed(w, now_ms));
-      }
-      for (std::uint32_t rank = 0; rank < w.ranks(); ++rank) {
-        for (const engine::Admission& admission : w.Effects(rank).admissions) {
-          recorder_.OnAdmitted(admission.request, pool.pool, now_ms, admission.reused_tokens);
-        }
-      }
-      if (w.NextMs() > now_ms) {
-        queue_.Set(*place, w.NextMs());
-        break;
-      }
-      const bool effect = w.HadEffect();
-      w.Complete();
-      ApplyPass(*place, now_ms);
-      if (!effect) {
-        set_aside_.push_back(*place);
-        break;
-      }
-      ended = true;
-    }
-  }
-  return ended;
-}
-
-void DisaggregatedRun::Execute(const Action& action, double now_ms, bool first_round) {
+Result<void> DisaggregatedRun::Execute(const Action& action, double now_ms) {
   Handoff& h = handoffs_[action.request];
   switch (action.kind) {
     case ActionKind::kSubmitPrefill:
       if (!h.terminal) {
-        SubmitPrefill(h, now_ms, first_round);
+        DYNO_TRY_VOID(prefill_router_.Place(h.request, now_ms));
+        DispatchPrefills(now_ms);
       }
-      return;
+      return {};
     case ActionKind::kReserveDestination:
-      if (!h.terminal) {
-        ReserveDestination(h, now_ms, first_round);
-      }
-      return;
+      return h.terminal ? Result<void>() : ReserveDestination(h, now_ms);
     case ActionKind::kStartTransfer:
       if (!h.terminal) {
         StartTransfer(h, now_ms);
       }
-      return;
+      return {};
     case ActionKind::kActivate:
-      if (h.terminal || !IdleOrDefer(h.destination_place, action, now_ms, first_round)) {
-        return;
+      if (h.terminal || !IdleOrDefer(h.destination_place, action, now_ms)) {
+        return {};
       }
       worker(h.destination_place).Activate(h.destination_rank, action.request);
       if (RequestDetail* d = recorder_.detail(action.request)) {
@@ -193,38 +152,43 @@ void DisaggregatedRun::Execute(const Action& action, double now_ms, bool first_r
       }
       Push(ActionKind::kReleaseSource, action.request);
       Attempt(h.destination_place, h.destination_rank, now_ms);
-      return;
+      return {};
     case ActionKind::kReleaseSource:
-      if (!IdleOrDefer(h.source_place, action, now_ms, first_round)) {
-        return;
-      }
-      worker(h.source_place).ReleaseSource(h.source_rank, action.request);
-      if (RequestDetail* d = recorder_.detail(action.request)) {
-        d->source_released_ms = now_ms;
-      }
-      return;
     case ActionKind::kCancelSource:
-      if (!IdleOrDefer(h.source_place, action, now_ms, first_round)) {
-        return;
-      }
-      worker(h.source_place).CancelSource(h.source_rank, action.request);
-      return;
+      FreeSource(h, action, now_ms);
+      return {};
     case ActionKind::kCancelDestination:
-      if (!IdleOrDefer(h.destination_place, action, now_ms, first_round)) {
-        return;
+      if (!IdleOrDefer(h.destination_place, action, now_ms)) {
+        return {};
       }
       worker(h.destination_place).CancelDestination(h.destination_rank, action.request);
       Attempt(h.destination_place, h.destination_rank, now_ms);
-      return;
+      return {};
   }
+  return {};
+}
+
+void DisaggregatedRun::FreeSource(Handoff& h, const Action& action, double now_ms) {
+  if (!IdleOrDefer(h.source_place, action, now_ms)) {
+    return;
+  }
+  if (action.kind == ActionKind::kCancelSource) {
+    worker(h.source_place).CancelSource(h.source_rank, action.request);
+  } else {
+    worker(h.source_place).ReleaseSource(h.source_rank, action.request);
+    if (RequestDetail* d = recorder_.detail(action.request)) {
+      d->source_released_ms = now_ms;
+    }
+  }
+  CollectCommandEvents(h.source_place, now_ms);
+  LeavePrefillRouter(h, now_ms);
 }
 
 // A command that needs an idle worker: brings a planned run to its current pass; if that is still
 // in flight, the action waits for its end.
-bool DisaggregatedRun::IdleOrDefer(std::uint32_t place, const Action& action, double now_ms,
-                                   bool first_round) {
+bool DisaggregatedRun::IdleOrDefer(std::uint32_t place, const Action& action, double now_ms) {
   engine::Worker& w = worker(place);
-  w.Touch(now_ms, first_round);
+  w.Touch(now_ms, Joins(place));
   Requeue(place);
   if (!w.Busy()) {
     return true;
@@ -233,33 +197,34 @@ bool DisaggregatedRun::IdleOrDefer(std::uint32_t place, const Action& action, do
   return false;
 }
 
-DisaggregatedRun::Placement DisaggregatedRun::Place(PoolState& pool, std::uint32_t request) {
-  const std::uint32_t dp_size = pool.settings->dp_size;
-  const std::uint32_t scheduler = pool.next % (pool.workers * dp_size);
-  pool.next = scheduler + 1;
-  const std::uint32_t id = scheduler / dp_size;
-  recorder_.OnRouted(
-      request,
-      {.pool = pool.pool, .worker = id, .scheduler = scheduler, .dp_rank = scheduler % dp_size});
-  return {pool.first + id, scheduler % dp_size};
+void DisaggregatedRun::DispatchPrefills(double now_ms) {
+  if (!prefill_router_.HasDecisions()) {
+    return;
+  }
+  prefill_router_.TakeDecisions(decisions_);
+  for (const router::Decision& decision : decisions_) {
+    Handoff& h = handoffs_[decision.request.id];
+    h.source_place = prefill_.first + decision.target.worker;
+    h.source_rank = decision.target.rank;
+    h.in_prefill_router = true;
+    workload::Request prompt = h.request;
+    prompt.output_tokens = std::min<std::uint64_t>(1, prompt.output_tokens);
+    worker(h.source_place).Submit(prompt, source_, h.source_rank, now_ms, Joins(h.source_place));
+    Requeue(h.source_place);
+  }
 }
 
-void DisaggregatedRun::SubmitPrefill(Handoff& h, double now_ms, bool first_round) {
-  const Placement target = Place(prefill_, h.request.id);
-  h.source_place = target.place;
-  h.source_rank = target.rank;
-  workload::Request prompt = h.request;
-  prompt.output_tokens = std::min<std::uint64_t>(1, prompt.output_tokens);
-  worker(target.place).Submit(prompt, source_, target.rank, now_ms, first_round);
-  Requeue(target.place);
-}
-
-void DisaggregatedRun::ReserveDestination(Handoff& h, double now_ms, bool first_round) {
-  const Placement target = Place(decode_, h.request.id);
-  engine::Worker& w = worker(target.place);
+Result<void> DisaggregatedRun::ReserveDestination(Handoff& h, double now_ms) {
+  DYNO_TRY_VOID(decode_router_.Place(h.request, now_ms));
+  decode_router_.TakeDecisions(decisions_);
+  DYNO_CHECK(decisions_.size() == 1);  // nothing queues in front of a decode pool
+  const std::uint32_t place = decode_.first + decisions_.front().target.worker;
+  const std::uint32_t rank = decisions_.front().target.rank;
+  h.in_decode_router = true;
+  engine::Worker& w = worker(place);
   engine::Rejection why;
-  if (!w.QueueReservation(target.rank, h.request, source_, now_ms, first_round, why)) {
-    Requeue(target.place);
+  if (!w.QueueReservation(rank, h.request, source_, now_ms, Joins(place), why)) {
+    Requeue(place);
     const bool refused = why.reason == engine::Rejection::Reason::kContextLimit ||
                          why.reason == engine::Rejection::Reason::kPromptOverPool;
     const auto status =
@@ -267,15 +232,28 @@ void DisaggregatedRun::ReserveDestination(Handoff& h, double now_ms, bool first_
     recorder_.OnRejected(h.request.id, now_ms, why, status);
     OnTerminal(h, now_ms, status, 0);
     CleanUp(h);
-    return;
+    return {};
   }
-  h.destination_place = target.place;
-  h.destination_rank = target.rank;
-  recorder_.OnDestination(h.request.id,
-                          (target.place - decode_.first) * decode_.settings->dp_size + target.rank);
-  Requeue(target.place);
+  h.destination_place = place;
+  h.destination_rank = rank;
+  recorder_.OnDestination(h.request.id, (place - decode_.first) * decode_.settings->dp_size + rank);
+  Requeue(place);
   if (!w.Busy()) {
-    Attempt(target.place, target.rank, now_ms);
+    Attempt(place, rank, now_ms);
+  }
+  return {};
+}
+
+void DisaggregatedRun::LeavePrefillRouter(Handoff& h, double now_ms) {
+  if (std::exchange(h.in_prefill_router, false)) {
+    prefill_router_.Terminal(h.request.id, now_ms);
+    DispatchPrefills(now_ms);
+  }
+}
+
+void DisaggregatedRun::LeaveDecodeRouter(Handoff& h, double now_ms) {
+  if (std::exchange(h.in_decode_router, false)) {
+    decode_router_.Terminal(h.request.id, now_ms);
   }
 }
 
@@ -302,6 +280,8 @@ void DisaggregatedRun::OnHeld(std::uint32_t request, double now_ms) {
   if (RequestDetail* d = recorder_.detail(request)) {
     d->source_held_ms = now_ms;
   }
+  prefill_router_.PrefillDone(request, now_ms);
+  DispatchPrefills(now_ms);
   Push(source_first_ ? ActionKind::kReserveDestination : ActionKind::kStartTransfer, request);
 }
 
@@ -384,9 +364,11 @@ void DisaggregatedRun::OnTerminal(Handoff& h, double now_ms, workload::TerminalS
     telemetry_->OnOtherTerminal();
   }
   source_.OnTerminal(h.request.id, now_ms, status, tokens);
+  LeaveDecodeRouter(h, now_ms);
 }
 
 void DisaggregatedRun::CleanUp(const Handoff& h) {
+  prefill_router_.CancelPending(h.request.id);
   if (h.source_place != workload::kNone) {
     Push(ActionKind::kCancelSource, h.request.id);
   }

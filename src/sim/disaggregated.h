@@ -16,8 +16,10 @@
 #include "engine/effects.h"
 #include "engine/settings.h"
 #include "engine/worker.h"
+#include "router/router.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
+#include "sim/pool_router.h"
 #include "sim/run.h"
 #include "sim/run_loop.h"
 #include "workload/request.h"
@@ -51,54 +53,60 @@ class DisaggregatedRun final : public RunLoop {
     std::uint32_t source_place = workload::kNone, source_rank = 0;
     std::uint32_t destination_place = workload::kNone, destination_rank = 0;
     std::uint64_t fresh_blocks = 0;
+    bool in_prefill_router = false;  // placed in the prefill pool and not yet gone from it
+    bool in_decode_router = false;
     bool held = false;
     bool reserved = false;
     bool terminal = false;
   };
-  // One pool with its round-robin position over (worker, rank).
   struct PoolState {
     const engine::EngineSettings* settings = nullptr;
     Pool pool = Pool::kPrefill;
     std::uint32_t first = 0;  // place of its first worker
     std::uint32_t workers = 0;
-    std::uint32_t next = 0;
-  };
-  struct Placement {
-    std::uint32_t place = 0;
-    std::uint32_t rank = 0;
   };
 
   Result<void> Drain(double now_ms) override;
+  void ApplyPass(std::uint32_t place, double now_ms) override;
+  bool SetAside(std::uint32_t place) override {
+    set_aside_.push_back(place);
+    return true;
+  }
   std::optional<double> NextTopologyEventMs() const override;
   bool Unstick() override;
   void FillOutcome(Outcome& outcome) const override;
 
-  bool CompleteDue(double now_ms);
   bool FinishTransfers(double now_ms);
-  bool RunActions(double now_ms, bool first_round);
+  Result<bool> RunActions(double now_ms);
   bool ReleaseArrivals(double now_ms);
-  Result<bool> StartPool(const PoolState& pool, double now_ms);
+  Result<bool> StartPool(const PoolState& pool, double now_ms) {
+    return StartWorkers(pool.pool, pool.first, pool.first + pool.workers, now_ms);
+  }
 
-  // Actions; false when the action has to wait for the worker's pass.
-  void Execute(const Action& action, double now_ms, bool first_round);
-  void SubmitPrefill(Handoff& h, double now_ms, bool first_round);
-  void ReserveDestination(Handoff& h, double now_ms, bool first_round);
+  Result<void> Execute(const Action& action, double now_ms);
+  // Carries out what the prefill router has decided.
+  void DispatchPrefills(double now_ms);
+  Result<void> ReserveDestination(Handoff& h, double now_ms);
+  void FreeSource(Handoff& h, const Action& action, double now_ms);
+  void LeavePrefillRouter(Handoff& h, double now_ms);
+  void LeaveDecodeRouter(Handoff& h, double now_ms);
+  // False when the action has to wait for the worker's pass.
   void StartTransfer(Handoff& h, double now_ms);
-  bool IdleOrDefer(std::uint32_t place, const Action& action, double now_ms, bool first_round);
+  bool IdleOrDefer(std::uint32_t place, const Action& action, double now_ms);
 
-  void ApplyPass(std::uint32_t place, double now_ms);
   void ApplySignal(const engine::Signal& signal, const engine::PassEffects& effects,
                    std::uint32_t place, double now_ms);
   void OnHeld(std::uint32_t request, double now_ms);
   void Attempt(std::uint32_t place, std::uint32_t rank, double now_ms);
   void OnTerminal(Handoff& h, double now_ms, workload::TerminalStatus status, std::uint64_t tokens);
   void CleanUp(const Handoff& h);
-  Placement Place(PoolState& pool, std::uint32_t request);
   double TransferMs(const Handoff& h) const;
   bool InPrefill(std::uint32_t place) const { return place < prefill_.workers; }
   void Push(ActionKind kind, std::uint32_t request) { actions_.push_back({kind, request}); }
 
   PoolState prefill_, decode_;
+  PoolRouter prefill_router_, decode_router_;
+  std::vector<router::Decision> decisions_;
   bool source_first_ = true;       // vLLM; SGLang reserves the destination first
   std::vector<Handoff> handoffs_;  // by request id
   std::uint64_t released_ = 0;

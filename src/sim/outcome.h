@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "router/router.h"
 #include "workload/request.h"
 
 namespace dynosim::sim {
@@ -34,6 +35,7 @@ struct RoutingRecord {
   std::uint64_t reported_overlap_tokens = 0;
   std::optional<std::uint64_t> selected_overlap_blocks{};
   std::optional<std::uint64_t> best_available_overlap_blocks{};
+  std::vector<router::Candidate> candidates{};  // only when captured
 };
 
 // Parts of a record that only per-request reports need; empty unless capture is on.
@@ -136,6 +138,9 @@ struct Outcome {
   std::uint64_t decode_gpus_per_worker = 0;
   std::uint64_t forward_passes = 0;
   std::uint64_t preemptions = 0;
+  // Decisions taken from an earlier report; of these, how many the router could not have made.
+  std::uint64_t placements_forced = 0;
+  std::uint64_t placements_outside_minimum = 0;
   double end_ms = 0.0;  // time of the last processed event
   std::vector<TelemetrySample> telemetry;
 };

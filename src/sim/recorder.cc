@@ -58,7 +58,7 @@ void Recorder::OnArrival(const workload::Request& request) {
   }
 }
 
-void Recorder::OnRouted(std::uint32_t id, const RoutingRecord& routing) {
+void Recorder::OnRouted(std::uint32_t id, RoutingRecord routing) {
   if (routing.pool == Pool::kAggregated) {
     record(id).decode_scheduler = routing.scheduler;
   }
@@ -66,7 +66,6 @@ void Recorder::OnRouted(std::uint32_t id, const RoutingRecord& routing) {
   if (d == nullptr) {
     return;
   }
-  d->routing.push_back(routing);
   const std::uint64_t overlap = std::min(routing.reported_overlap_tokens, record(id).prompt_tokens);
   if (routing.pool == Pool::kPrefill) {
     d->prefill_scheduler = routing.scheduler;
@@ -74,6 +73,7 @@ void Recorder::OnRouted(std::uint32_t id, const RoutingRecord& routing) {
   } else if (routing.pool == Pool::kDecode) {
     d->decode_route_overlap_tokens = overlap;
   }
+  d->routing.push_back(std::move(routing));
 }
 
 void Recorder::OnAdmitted(std::uint32_t id, Pool pool, double at_ms, std::uint64_t reused_tokens) {

@@ -23,7 +23,7 @@ class Recorder {
   void AddWorker();
 
   void OnArrival(const workload::Request& request);
-  void OnRouted(std::uint32_t id, const RoutingRecord& routing);
+  void OnRouted(std::uint32_t id, RoutingRecord routing);
   void OnAdmitted(std::uint32_t id, Pool pool, double at_ms, std::uint64_t reused_tokens);
   // The request ended with all its tokens from `worker`; its last pass has ended now.
   void OnCompleted(std::uint32_t id, double now_ms, const engine::TokenTrack& track,

@@ -28,6 +28,8 @@ namespace {
 
 // Drains between two calls of the progress hook.
 constexpr std::uint64_t kProgressDrains = 4096;
+// Zero-time passes without any effect that one worker may make in a row at one time.
+constexpr std::uint64_t kIdlePassLimit = 10000;
 
 }  // namespace
 
@@ -40,14 +42,28 @@ RunLoop::RunLoop(const scenario::Scenario& scenario, workload::RequestSource& so
   if (scenario.telemetry.enabled()) {
     telemetry_.emplace(scenario.telemetry.sample_interval_ms);
   }
+  if (scenario.placements) {
+    forced_.emplace(*scenario.placements, source);
+  }
+}
+
+RoutingContext RunLoop::MakeRoutingContext() {
+  return {.scenario = scenario_,
+          .source = source_,
+          .recorder = recorder_,
+          .telemetry = telemetry_,
+          .forced = forced_ ? &*forced_ : nullptr};
 }
 
 std::uint32_t RunLoop::AddWorker(const engine::EngineSettings& settings, Pool pool,
-                                 std::uint32_t id) {
+                                 std::uint32_t id, PoolRouter& router) {
   const auto place = static_cast<std::uint32_t>(workers_.size());
   workers_.emplace_back(settings, id,
                         engine::WorkerOptions{.fast_path = !scenario_.pass_by_pass,
+                                              .capture_kv_events = router.WantsEvents(),
                                               .publish_metrics = scenario_.telemetry.enabled()});
+  router.AddWorker(workers_.back());
+  feeds_.push_back(router.feed());
   runnable_.resize(place / 64 + 1, 0);
   recorder_.AddWorker();
   if (telemetry_) {
@@ -64,6 +80,10 @@ Result<Outcome> RunLoop::Run() {
   }
   for (std::uint32_t place = 0; place < workers_.size(); ++place) {
     recorder_.Settle(place, workers_[place]);
+  }
+  if (forced_ && forced_->unclaimed() > 0 && !scenario_.max_sim_time_ms) {
+    return FailedError("--placements", std::to_string(forced_->unclaimed()) +
+                                           " rows of the report match no request of this run");
   }
   Outcome outcome = recorder_.Take();
   outcome.end_ms = now_ms_;
@@ -192,7 +212,83 @@ void RunLoop::TakeTickAt(double now_ms) {
   }
 }
 
+bool RunLoop::NextArrival(double now_ms, workload::Request& out) {
+  if (!source_.Release(now_ms, out)) {
+    return false;
+  }
+  recorder_.OnArrival(out);
+  if (telemetry_) {
+    telemetry_->OnArrival();
+  }
+  return true;
+}
+
+void RunLoop::CompletePass(std::uint32_t place, double now_ms) {
+  workers_[place].Complete();
+  CollectEvents(place, now_ms);
+}
+
+bool RunLoop::CompleteDue(double now_ms) {
+  bool changed = false;
+  while (!queue_.empty() && queue_.TopMs() == now_ms) {
+    const std::uint32_t place = queue_.TopWorker();
+    queue_.Pop();
+    CompletePass(place, now_ms);
+    ApplyPass(place, now_ms);
+    MarkRunnable(place);
+    changed = true;
+  }
+  return changed;
+}
+
+Result<bool> RunLoop::StartWorkers(Pool pool, std::uint32_t from, std::uint32_t to, double now_ms) {
+  bool changed = false;
+  while (const std::optional<std::uint32_t> place = TakeRunnable(from, to)) {
+    started_places_ = std::max(started_places_, *place);
+    DYNO_TRY(const bool ended, StartWorker(pool, *place, now_ms));
+    changed = changed || ended;
+  }
+  return changed;
+}
+
+Result<bool> RunLoop::StartWorker(Pool pool, std::uint32_t place, double now_ms) {
+  engine::Worker& w = workers_[place];
+  bool ended = false;
+  std::uint64_t idle_passes = 0;
+  while (w.CanStart()) {
+    w.Start(now_ms);
+    if (w.Failed()) {
+      return std::unexpected(TimingFailed(w, now_ms));
+    }
+    for (std::uint32_t rank = 0; rank < w.ranks(); ++rank) {
+      for (const engine::Admission& admission : w.Effects(rank).admissions) {
+        recorder_.OnAdmitted(admission.request, pool, now_ms, admission.reused_tokens);
+      }
+    }
+    if (w.NextMs() > now_ms) {
+      if (feeds_[place] != nullptr) {
+        feeds_[place]->OnStarted(w.id());
+      }
+      queue_.Set(place, w.NextMs());
+      break;
+    }
+    CompletePass(place, now_ms);
+    const bool effect = w.HadEffect();
+    ApplyPass(place, now_ms);
+    if (!effect && SetAside(place)) {
+      break;
+    }
+    ended = true;
+    idle_passes = effect ? 0 : idle_passes + 1;
+    if (idle_passes > kIdlePassLimit) {
+      return std::unexpected(NoProgress(w, now_ms));
+    }
+  }
+  return ended;
+}
+
 void RunLoop::Requeue(std::uint32_t place) {
+  CollectEvents(place, now_ms_);
   const engine::Worker& worker = workers_[place];
   if (worker.Busy()) {
     queue_.Set(place, worker.NextMs());

@@ -66,6 +66,10 @@ void TelemetrySampler::FillTraffic(TelemetrySample& s) {
   s.avg_itl_ms = Mean(itl_sum_, itl_count_);
   s.ttft_count = ttft_count_;
   s.itl_count = itl_count_;
+  s.avg_router_kv_hit_rate = Mean(hit_rate_sum_, hit_rate_count_);
+  s.router_kv_hit_rate_count = hit_rate_count_;
+  hit_rate_sum_ = 0.0;
+  hit_rate_count_ = 0;
   arrivals_ = completed_ = ttft_count_ = itl_count_ = 0;
   isl_sum_ = osl_sum_ = ttft_sum_ = itl_sum_ = 0.0;
   fresh_ = false;
@@ -78,6 +82,8 @@ void TelemetrySampler::Take(TelemetrySample::Kind kind, double now_ms) {
   s.interval_start_ms = last_ms_;
   s.sampled_at_ms = now_ms;
   s.duration_s = (now_ms - last_ms_) / 1000.0;
+  s.router_pending_prefill_requests = pending_prefill_ ? pending_prefill_() : 0;
+  s.router_pending_decode_requests = pending_decode_ ? pending_decode_() : 0;
   Totals prefill_totals;
   Totals decode_totals;
   engine::DecodeCounters decode;

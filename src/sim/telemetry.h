@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/worker.h"
@@ -25,6 +27,17 @@ class TelemetrySampler {
   }
   void OnCompleted(const RequestRecord& record);
   void OnOtherTerminal() { fresh_ = true; }
+  // A router that looks at caches has placed a request; `hit_rate` is the share of its prompt that
+  // the target holds.
+  void OnRouted(double hit_rate) {
+    hit_rate_sum_ += hit_rate;
+    ++hit_rate_count_;
+    fresh_ = true;
+  }
+  // How many requests wait in the router's queue of a pool.
+  void SetPending(Pool pool, std::function<std::uint64_t()> pending) {
+    (pool == Pool::kPrefill ? pending_prefill_ : pending_decode_) = std::move(pending);
+  }
 
   // Time of the next periodic sample: baseline + k * interval.
   double NextMs() const { return baseline_ms_ + static_cast<double>(ticks_ + 1) * interval_ms_; }
@@ -63,6 +76,9 @@ class TelemetrySampler {
   std::uint64_t completed_ = 0;
   double isl_sum_ = 0.0, osl_sum_ = 0.0, ttft_sum_ = 0.0, itl_sum_ = 0.0;
   std::uint64_t ttft_count_ = 0, itl_count_ = 0;
+  double hit_rate_sum_ = 0.0;
+  std::uint64_t hit_rate_count_ = 0;
+  std::function<std::uint64_t()> pending_prefill_, pending_decode_;
   // Totals at the last sample that consumed them.
   Totals prefill_totals_, decode_totals_;
   engine::DecodeCounters decode_;

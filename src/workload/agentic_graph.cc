@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/time.h"
+
 namespace dynosim::workload {
 
 std::string_view TriggerName(AgenticTrigger trigger) {
@@ -39,10 +41,10 @@ void NormalizeTimes(AgenticGraph& graph, double speedup) {
     least = std::min(least, node.not_before_ms);
   }
   for (AgenticNode& node : graph.nodes) {
-    node.not_before_ms = (node.not_before_ms - least) / speedup;
+    node.not_before_ms = WithinTime((node.not_before_ms - least) / speedup);
   }
   for (AgenticEdge& edge : graph.edges) {
-    edge.delay_ms /= speedup;
+    edge.delay_ms = WithinTime(edge.delay_ms / speedup);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/time.h"
 #include "workload/agentic_graph.h"
 #include "workload/block_names.h"
 #include "workload/request.h"
@@ -126,7 +127,7 @@ void AgenticSource::Fire(std::uint32_t source, AgenticTrigger trigger, double no
       continue;
     }
     double& ready_ms = ready_after_ms_[edge.target];
-    ready_ms = std::max(ready_ms, now_ms + edge.delay_ms);
+    ready_ms = std::max(ready_ms, WithinTime(now_ms + edge.delay_ms));
     if (--waits_for_[edge.target] == 0) {
       Push(edge.target);
     }

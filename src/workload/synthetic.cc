@@ -15,6 +15,7 @@
 
 #include "base/numeric.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "workload/arrivals.h"
 #include "workload/limits.h"
 #include "workload/session_queue.h"
@@ -115,11 +116,11 @@ std::unique_ptr<RequestSource> MakeSessions(const WorkloadSpec& workload, const 
                                                SessionQueue::Capped(settings.sessions, cap));
   }
   const double speedup = workload.arrival_speedup_ratio;
-  settings.turn_delay_ms /= speedup;
+  settings.turn_delay_ms = WithinTime(settings.turn_delay_ms / speedup);
   std::vector<double> first_ready_ms(settings.sessions);
   ArrivalProcess arrivals = Arrivals(spec);
   for (double& at_ms : first_ready_ms) {
-    at_ms = arrivals.NextMs() / speedup;
+    at_ms = WithinTime(arrivals.NextMs() / speedup);
     arrivals.Advance();
   }
   return std::make_unique<SyntheticSessions>(settings,

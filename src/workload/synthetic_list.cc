@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/time.h"
 #include "workload/request.h"
 
 namespace dynosim::workload {
@@ -35,7 +36,7 @@ std::optional<double> SyntheticList::NextReadyMs() const {
     return in_flight_ < *settings_.cap ? std::optional(-std::numeric_limits<double>::infinity())
                                        : std::nullopt;
   }
-  return arrivals_.NextMs() / settings_.speedup;
+  return WithinTime(arrivals_.NextMs() / settings_.speedup);
 }
 
 bool SyntheticList::Release(double now_ms, Request& out) {

@@ -15,6 +15,7 @@
 #include "base/flat_map.h"
 #include "base/hash.h"
 #include "base/random.h"
+#include "base/time.h"
 #include "workload/block_names.h"
 #include "workload/request.h"
 #include "workload/session_queue.h"
@@ -100,7 +101,8 @@ void SyntheticSessions::OnTerminal(std::uint32_t id, double now_ms, TerminalStat
     const std::uint64_t kept = status == TerminalStatus::kCompleted ? emitted_tokens : 0;
     prompts_[id + 1] = names_.AppendPrivate(prompts_[id], id, kept);
   }
-  queue_.Push({.ready_ms = now_ms + settings_.turn_delay_ms, .session = session, .turn = turn});
+  queue_.Push(
+      {.ready_ms = WithinTime(now_ms + settings_.turn_delay_ms), .session = session, .turn = turn});
 }
 
 void SyntheticSessions::Blocks(std::uint32_t id, std::vector<BlockExtent>& out) const {

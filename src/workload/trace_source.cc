@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/time.h"
 #include "workload/block_names.h"
 #include "workload/request.h"
 #include "workload/session_queue.h"
@@ -93,7 +94,7 @@ void TraceSource::OnTerminal(std::uint32_t id, double now_ms, TerminalStatus sta
     prompts_[row.next_row].input = AppendOutput(prompts_[id].input, id, kept);
   }
   current_row_[row.session] = row.next_row;
-  queue_.Push({.ready_ms = now_ms + table_.rows[row.next_row].delay_ms,
+  queue_.Push({.ready_ms = WithinTime(now_ms + table_.rows[row.next_row].delay_ms),
                .session = row.session,
                .turn = row.turn + 1});
 }

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/result.h"
+#include "base/time.h"
 #include "workload/limits.h"
 #include "workload/spec.h"
 
@@ -109,10 +110,10 @@ Result<void> FinishTrace(const std::string& path, const WorkloadSpec& workload, 
     NoteOrder(table, oddities);
     const double speedup = workload.arrival_speedup_ratio;
     for (TraceSession& session : table.sessions) {
-      session.first_ms /= speedup;
+      session.first_ms = WithinTime(session.first_ms / speedup);
     }
     for (TraceRow& row : table.rows) {
-      row.delay_ms /= speedup;
+      row.delay_ms = WithinTime(row.delay_ms / speedup);
     }
   }
   return {};

@@ -59,7 +59,7 @@ SglangCore::SglangCore(const EngineSettings& settings, const CoreOptions& option
                         settings.block_size <= kLargestCalendarPage),
       timer_(settings.timing, settings.speedup_ratio, settings.decode_speedup_ratio),
       cache_(settings.num_gpu_blocks),
-      events_(options.events),
+      events_(settings.enable_prefix_caching ? options.events : nullptr),  // nothing to find
       ratio_(initial_ratio_),
       calendar_(calendar_allowed_),
       prune_at_(kFirstPrune) {

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings of a router: which policy, its seed, and the fields of the KV router (chapter 70, 5.3).
+// Decoded and checked; fields that only matter for live routers are checked and then forgotten.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "router/policy_profile.h"
+
+namespace dynosim::router {
+
+struct KvRouterConfig {
+  double overlap_score_credit = 1.0;
+  double overlap_score_credit_decay = 0.0;
+  double prefill_load_scale = 1.0;
+  double decode_active_request_weight = 0.0;
+  double temperature = 0.0;
+  bool track_active_blocks = true;
+  bool assume_kv_reuse = true;
+  bool track_prefill_tokens = true;
+  std::optional<double> queue_threshold{};
+  QueuePolicy queue_policy = QueuePolicy::kFcfs;
+  std::string policy_config{};  // path of a policy file, empty without one
+};
+
+struct RouterSettings {
+  std::string mode = "round_robin";
+  std::uint64_t seed = 42;
+  KvRouterConfig kv{};
+  Json kv_config{};                        // as the user gave it, for reports
+  std::optional<PolicyProfile> profile{};  // of the policy file
+  std::string model_name{};                // selects a profile of the policy file
+  double kv_event_lag_ms = 0.0;
+  bool capture_candidates = false;  // decisions carry all candidates
+};
+
+// `where` names the flag for error messages.
+Result<KvRouterConfig> DecodeKvRouterConfig(const Json& value, std::string_view where);
+
+// Configurations of the two routers of a prefill/decode run (chapter 70, section 9.1).
+KvRouterConfig PrefillPoolConfig(KvRouterConfig config);
+KvRouterConfig DecodePoolConfig(KvRouterConfig config);
+
+}  // namespace dynosim::router

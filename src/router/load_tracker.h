@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// LoadTracker: what the placed requests of a pool mean for its targets: prompt tokens still to be
+// computed, blocks in use, and requests (chapter 70, section 4). State changes only by placements
+// and by what the run reports about placed requests.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "kv/events.h"
+#include "router/presence_index.h"
+#include "workload/request.h"
+
+namespace dynosim::router {
+
+struct TrackingRules {
+  bool blocks = true;        // count blocks at all
+  bool share_blocks = true;  // equal prefix blocks of several requests count once
+  bool prefill_tokens = true;
+};
+
+// What a placed request added to its target.
+struct TrackedRequest {
+  std::uint32_t target = workload::kNone;  // kNone: not placed
+  std::uint64_t prefill_tokens = 0;        // still counted
+  std::uint64_t full_blocks = 0;
+  std::vector<workload::BlockExtent> extents;  // names of its blocks, when they are shared
+};
+
+class LoadTracker {
+ public:
+  LoadTracker(std::uint32_t targets, const TrackingRules& rules);
+
+  void Add(TrackedRequest& request, std::uint32_t target, std::uint64_t prefill_tokens);
+  void DropPrefill(TrackedRequest& request);
+  void Remove(TrackedRequest& request);
+
+  std::uint64_t prefill_tokens(std::uint32_t target) const { return prefill_tokens_[target]; }
+  std::uint64_t blocks(std::uint32_t target) const { return blocks_[target]; }
+  std::uint64_t requests(std::uint32_t target) const { return requests_[target]; }
+  std::uint64_t LeastPrefillTokens() const;
+
+  // Leading blocks of the request that a target tracks already, for targets with at least one.
+  void MatchTracked(const TrackedRequest& request, std::vector<PrefixMatch>& out);
+
+  const TrackingRules& rules() const { return rules_; }
+
+ private:
+  using Shared = std::pair<kv::BlockName, std::uint32_t>;  // block, target
+
+  TrackingRules rules_;
+  std::vector<std::uint64_t> prefill_tokens_, blocks_, requests_;  // by target
+  PresenceIndex tracked_;
+  FlatMap<Shared, std::uint32_t> further_;  // requests beyond the first that use a tracked block
+};
+
+}  // namespace dynosim::router

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "router/registry.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/check.h"
+#include "router/config.h"
+#include "router/kv_router.h"
+#include "router/load_policies.h"
+#include "router/router.h"
+
+namespace dynosim::router {
+namespace {
+
+using Made = std::unique_ptr<Router>;
+
+Made MakeRoundRobin(const RouterSettings&, const PoolShape& shape, PoolRole role) {
+  return std::make_unique<RoundRobin>(
+      shape, role == PoolRole::kAggregated ? Rotation::kWorkers : Rotation::kTargets);
+}
+
+Made MakeKvRouter(const RouterSettings& settings, const PoolShape& shape, PoolRole role) {
+  KvRouterOptions options{.config = settings.kv,
+                          .profile = settings.profile,
+                          .seed = settings.seed,
+                          .capture_candidates = settings.capture_candidates};
+  if (role == PoolRole::kPrefill) {
+    options.config = PrefillPoolConfig(settings.kv);
+  }
+  if (role == PoolRole::kDecode) {
+    options.config = DecodePoolConfig(settings.kv);
+    options.caches = CacheSource::kNone;
+  }
+  return std::make_unique<KvRouter>(shape, options);
+}
+
+Made MakeRandom(const RouterSettings& settings, const PoolShape& shape, PoolRole) {
+  return std::make_unique<RandomChoice>(shape, settings.seed);
+}
+
+Made MakeLeastLoaded(const RouterSettings& settings, const PoolShape& shape, PoolRole) {
+  return std::make_unique<LeastLoaded>(
+      shape, LoadOptions{.seed = settings.seed, .capture_candidates = settings.capture_candidates});
+}
+
+Made MakePowerOfTwo(const RouterSettings& settings, const PoolShape& shape, PoolRole) {
+  return std::make_unique<LeastLoaded>(
+      shape, LoadOptions{.seed = settings.seed,
+                         .two_choices = true,
+                         .capture_candidates = settings.capture_candidates});
+}
+
+constexpr std::array kPolicies = {
+    Policy{.name = "round_robin", .draws = false, .compares = false, .make = MakeRoundRobin},
+    Policy{.name = "kv_router", .make = MakeKvRouter},
+    Policy{.name = "random", .compares = false, .make = MakeRandom},
+    Policy{.name = "least_loaded", .make = MakeLeastLoaded},
+    Policy{.name = "power_of_two", .make = MakePowerOfTwo},
+};
+
+}  // namespace
+
+const Policy* FindPolicy(std::string_view name) {
+  const auto* found = std::ranges::find(kPolicies, name, &Policy::name);
+  return found == kPolicies.end() ? nullptr : found;
+}
+
+std::string PolicyNames() {
+  std::string text;
+  for (std::size_t i = 0; i < kPolicies.size(); ++i) {
+    if (i > 0) {
+      text += i + 1 < kPolicies.size() ? ", " : " or ";
+    }
+    text += kPolicies[i].name;
+  }
+  return text;
+}
+
+std::unique_ptr<Router> MakeRouter(const RouterSettings& settings, const PoolShape& shape,
+                                   PoolRole role) {
+  const Policy* policy = FindPolicy(settings.mode);
+  DYNO_CHECK(policy != nullptr);
+  return policy->make(settings, shape, role);
+}
+
+}  // namespace dynosim::router
