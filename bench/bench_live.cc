@@ -6,7 +6,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -16,14 +19,13 @@
 #include <vector>
 
 #include <arpa/inet.h>
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <benchmark/benchmark.h>
-#include <fmt/format.h>
 
 #include "live/serve.h"
 #include "timing/fixed.h"
@@ -81,8 +83,9 @@ class Client {
   Client(std::uint16_t port, int streams, int output_tokens) : epoll_(epoll_create1(0)) {
     const std::string body = fmt::format(
         R"({{"model":"mock","prompt":"a","max_tokens":{},"stream":true}})", output_tokens);
-    request_ = fmt::format("POST /v1/completions HTTP/1.1\r\nhost: b\r\ncontent-length: {}\r\n\r\n{}",
-                           body.size(), body);
+    request_ =
+        fmt::format("POST /v1/completions HTTP/1.1\r\nhost: b\r\ncontent-length: {}\r\n\r\n{}",
+                    body.size(), body);
     for (int i = 0; i < streams; ++i) {
       streams_.push_back({.socket = Connect(port), .tail = {}});
       epoll_event event = {};
@@ -142,9 +145,9 @@ class Client {
     while (true) {
       const std::size_t at = text.find("data: ");
       if (at == std::string_view::npos || at + kDone.size() > text.size()) {
-        text.remove_prefix(at == std::string_view::npos ? text.size() - std::min<std::size_t>(
-                                                                            text.size(), 5)
-                                                        : at);
+        text.remove_prefix(at == std::string_view::npos
+                               ? text.size() - std::min<std::size_t>(text.size(), 5)
+                               : at);
         break;
       }
       if (text.substr(at).starts_with(kMark)) {
@@ -170,6 +173,58 @@ class Client {
   std::uint64_t requests_ = 0;
 };
 
+// The metrics page of the server.
+std::string Page(std::uint16_t port) {
+  const int socket = Connect(port);
+  constexpr std::string_view kAsk = "GET /metrics HTTP/1.1\r\nhost: b\r\nconnection: close\r\n\r\n";
+  std::string out;
+  std::vector<char> buffer(1U << 16U);
+  if (send(socket, kAsk.data(), kAsk.size(), MSG_NOSIGNAL) > 0) {
+    for (ssize_t got = 1; got > 0;) {
+      got = recv(socket, buffer.data(), buffer.size(), 0);
+      out.append(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    }
+  }
+  close(socket);
+  return out;
+}
+
+double Value(const std::string& page, const std::string& series) {
+  const std::size_t at = page.find("\n" + series);
+  return at == std::string::npos ? 0.0 : std::atof(page.c_str() + page.find(' ', at));
+}
+
+// Mean lateness of passes since the last call.
+class Lateness {
+ public:
+  explicit Lateness(std::uint16_t port) : port_(port) { TakeMs(); }
+  double TakeMs() {
+    const std::string page = Page(port_);
+    const double sum = Value(page, "dynosim_pass_lateness_seconds_sum");
+    const double count = Value(page, "dynosim_pass_lateness_seconds_count");
+    const double mean_ms = count > count_ ? 1000.0 * (sum - sum_) / (count - count_) : 0.0;
+    sum_ = sum;
+    count_ = count;
+    return mean_ms;
+  }
+
+ private:
+  std::uint16_t port_;
+  double sum_ = 0.0, count_ = 0.0;
+};
+
+double ResidentMegabytes() {
+  long pages = 0;
+  long resident = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%ld %ld", &pages, &resident) != 2) {
+      resident = 0;
+    }
+    std::fclose(file);
+  }
+  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
+}
+
 live::ServeOptions Options(double prefill_ms, double decode_ms, std::uint32_t workers) {
   live::ServeOptions options;
   options.worker.engine.timing = std::make_shared<timing::FixedTiming>(prefill_ms, decode_ms);
@@ -183,6 +238,7 @@ void StreamedTokens(benchmark::State& state) {
   const Server server(Options(0.0, static_cast<double>(state.range(1)) / 1000.0, 1));
   Client client(server.port(), static_cast<int>(state.range(0)), 128);
   client.RunFor(0.5);
+  Lateness lateness(server.port());
   const std::uint64_t before = client.tokens();
   double seconds = 0.0;
   for (auto _ : state) {
@@ -191,6 +247,7 @@ void StreamedTokens(benchmark::State& state) {
     seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   state.counters["tokens_per_s"] = static_cast<double>(client.tokens() - before) / seconds;
+  state.counters["lateness_ms"] = lateness.TakeMs();
 }
 BENCHMARK(StreamedTokens)
     ->Args({64, 0})
@@ -200,6 +257,26 @@ BENCHMARK(StreamedTokens)
     ->Iterations(2)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
+
+// range(0): streams that stay open, with a token every 100 ms. Memory is that of server and
+// clients.
+void OpenStreams(benchmark::State& state) {
+  const Server server(Options(0.0, 100.0, 4));
+  Client client(server.port(), static_cast<int>(state.range(0)), 100000);
+  client.RunFor(3.0);
+  const double before_mb = ResidentMegabytes();
+  const std::uint64_t tokens = client.tokens();
+  double seconds = 0.0;
+  for (auto _ : state) {
+    const auto start = std::chrono::steady_clock::now();
+    client.RunFor(5.0);
+    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  state.counters["tokens_per_s"] = static_cast<double>(client.tokens() - tokens) / seconds;
+  state.counters["memory_mb"] = before_mb;
+  state.counters["growth_mb"] = ResidentMegabytes() - before_mb;
+}
+BENCHMARK(OpenStreams)->Arg(5000)->Iterations(1)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace dynosim

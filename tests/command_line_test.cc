@@ -101,7 +101,8 @@ TEST_F(CommandLine, UsageErrorsAreOneLineWithExitCode2) {
   const std::string trace = Write("t.jsonl", std::string(kRow));
   const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{},
-       "a command is needed: replay, serve, mocker, frontend, trace or explain; see dynosim --help"},
+       "a command is needed: replay, serve, mocker, frontend, trace or explain; see dynosim "
+       "--help"},
       {{"predict"}, "unexpected argument 'predict'"},
       {{"--verison"}, "unknown flag --verison; did you mean --version?"},
       {{"replay"},

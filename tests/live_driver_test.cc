@@ -110,13 +110,12 @@ std::vector<Seen> PlayLive(const RandomCase& c, bool make_up_lateness) {
   const std::unique_ptr<workload::RequestSource> source = SourceOf(c);
   Log log(*source, c.scenario.engine.dp_size);
   HandMovedClock clock;
-  live::WorkerDriver driver(
-      c.scenario.engine, 0,
-      {.kv_events = true,
-       .pass_metrics = true,
-       .make_up_lateness = make_up_lateness,
-       .instant_passes = std::numeric_limits<std::uint64_t>::max()},
-      *source, log);
+  live::WorkerDriver driver(c.scenario.engine, 0,
+                            {.kv_events = true,
+                             .pass_metrics = true,
+                             .make_up_lateness = make_up_lateness,
+                             .instant_passes = std::numeric_limits<std::uint64_t>::max()},
+                            *source, log);
   std::uint32_t next_rank = 0;
   const auto tell = [&] {
     for (const Log::Ended& ended : log.ended) {
@@ -146,7 +145,8 @@ std::vector<Seen> PlayLive(const RandomCase& c, bool make_up_lateness) {
     constexpr double kNever = std::numeric_limits<double>::infinity();
     const double next_ms =
         std::min(source->NextReadyMs().value_or(kNever), driver.NextMs().value_or(kNever));
-    if (next_ms == kNever || (c.scenario.max_sim_time_ms && next_ms > *c.scenario.max_sim_time_ms)) {
+    if (next_ms == kNever ||
+        (c.scenario.max_sim_time_ms && next_ms > *c.scenario.max_sim_time_ms)) {
       return log.seen;
     }
     clock.MoveTo(std::max(next_ms, clock.NowMs()));

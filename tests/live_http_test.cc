@@ -66,9 +66,9 @@ class LiveHttp : public ::testing::Test {
 };
 
 TEST_F(LiveHttp, StreamsOneChunkPerTokenThenTheReasonThenUsageOnlyWhenAskedFor) {
-  const HttpAnswer with = Post(server_.port(), kChat,
-                               ChatBody(5, true, R"(,"stream_options":{"include_usage":true})"),
-                               "x-request-id: r-17\r\n");
+  const HttpAnswer with =
+      Post(server_.port(), kChat, ChatBody(5, true, R"(,"stream_options":{"include_usage":true})"),
+           "x-request-id: r-17\r\n");
   ASSERT_EQ(with.status, 200);
   EXPECT_NE(with.head.find("content-type: text/event-stream\r\n"), std::string::npos);
   EXPECT_NE(with.head.find("x-request-id: r-17\r\n"), std::string::npos);
@@ -98,7 +98,8 @@ TEST_F(LiveHttp, StreamsOneChunkPerTokenThenTheReasonThenUsageOnlyWhenAskedFor) 
 }
 
 TEST_F(LiveHttp, OneTokenIsOneContentChunk) {
-  const std::vector<std::string> events = Events(Post(server_.port(), kChat, ChatBody(1, true)).body);
+  const std::vector<std::string> events =
+      Events(Post(server_.port(), kChat, ChatBody(1, true)).body);
   ASSERT_EQ(events.size(), 3U);
   EXPECT_FALSE(At(Parsed(events[0]), {"choices", "delta", "content"}).string().empty());
   EXPECT_EQ(At(Parsed(events[1]), {"choices", "finish_reason"}), Json("length"));
@@ -134,7 +135,8 @@ TEST_F(LiveHttp, AStopStringEndsTheAnswerBeforeItAlsoAcrossTokens) {
   EXPECT_EQ(At(cut, {"choices", "message", "content"}).string(), text.substr(0, text.find(stop)));
   EXPECT_LT(At(cut, {"usage", "completion_tokens"}).number(), 12);
   std::string streamed;
-  for (const std::string& event : Events(Post(server_.port(), kChat, ChatBody(12, true, more)).body)) {
+  for (const std::string& event :
+       Events(Post(server_.port(), kChat, ChatBody(12, true, more)).body)) {
     if (event != "[DONE]") {
       const Json& content = At(Parsed(event), {"choices", "delta", "content"});
       streamed += content.is_string() ? content.string() : "";
@@ -209,10 +211,9 @@ TEST_F(LiveHttp, CountersAndHistogramsAreExactAndLabelsAreBounded) {
   }
   HttpConnection connection(server_.port());
   for (int i = 0; i < 1000; ++i) {
-    ASSERT_TRUE(connection.Send(
-        HttpText("POST", kChat,
-                 R"({"messages":[{"role":"user","content":"x"}],"model":"m)" + std::to_string(i) +
-                     "\"}")));
+    ASSERT_TRUE(connection.Send(HttpText(
+        "POST", kChat,
+        R"({"messages":[{"role":"user","content":"x"}],"model":"m)" + std::to_string(i) + "\"}")));
     ASSERT_EQ(connection.Read().status, 404);
   }
   const std::string page = Get(server_.port(), "/metrics").body;
@@ -248,13 +249,15 @@ TEST_F(LiveHttp, PipelinedRequestsAreAnsweredInOrderAndAmbiguousFramingIsRefused
   EXPECT_NE(connection.Read().body.find("live"), std::string::npos);
   EXPECT_EQ(connection.Read().status, 404);
   for (const std::string_view framing :
-       {"content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /live HTTP/1.1\r\n\r\n",
+       {"content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /live "
+        "HTTP/1.1\r\n\r\n",
         "content-length: 5\r\ncontent-length: 6\r\n\r\nhelloGET /live HTTP/1.1\r\n\r\n",
         "content-length: -1\r\n\r\nGET /live HTTP/1.1\r\n\r\n",
         "transfer-encoding: xchunked\r\n\r\nGET /live HTTP/1.1\r\n\r\n"}) {
     SCOPED_TRACE(framing);
     HttpConnection bad(server_.port());
-    ASSERT_TRUE(bad.Send("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n" + std::string(framing)));
+    ASSERT_TRUE(
+        bad.Send("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n" + std::string(framing)));
     EXPECT_EQ(bad.Read().status, 400);
     EXPECT_TRUE(bad.AtEnd());
   }
@@ -269,34 +272,37 @@ TEST_F(LiveHttp, HeadWorksLikeGetWithoutABody) {
 }
 
 TEST_F(LiveHttp, AdaptersAreListedServedAndUnloaded) {
-  ASSERT_EQ(Post(server_.port(), "/v1/load_lora_adapter", R"({"lora_name":"tuned","lora_path":"p"})")
-                .status,
-            200);
-  EXPECT_EQ(Post(server_.port(), "/v1/load_lora_adapter", R"({"lora_name":"tuned","lora_path":"p"})")
-                .status,
-            400);
+  ASSERT_EQ(
+      Post(server_.port(), "/v1/load_lora_adapter", R"({"lora_name":"tuned","lora_path":"p"})")
+          .status,
+      200);
+  EXPECT_EQ(
+      Post(server_.port(), "/v1/load_lora_adapter", R"({"lora_name":"tuned","lora_path":"p"})")
+          .status,
+      400);
   const Json list = Parsed(Get(server_.port(), "/v1/models").body);
   EXPECT_EQ(At(list, {"data"}).array().size(), 2U);
-  const Json answer = Parsed(
-      Post(server_.port(), kChat,
-           R"({"model":"tuned","messages":[{"role":"user","content":"x"}],"max_tokens":2})")
-          .body);
+  const Json answer =
+      Parsed(Post(server_.port(), kChat,
+                  R"({"model":"tuned","messages":[{"role":"user","content":"x"}],"max_tokens":2})")
+                 .body);
   EXPECT_EQ(At(answer, {"model"}), Json("tuned"));
-  EXPECT_EQ(Post(server_.port(), "/v1/unload_lora_adapter", R"({"lora_name":"tuned"})").status, 200);
+  EXPECT_EQ(Post(server_.port(), "/v1/unload_lora_adapter", R"({"lora_name":"tuned"})").status,
+            200);
   EXPECT_EQ(Get(server_.port(), "/v1/models/tuned").status, 404);
 }
 
 TEST_F(LiveHttp, TokensRoundTripAndTheResponsesApiAnswers) {
   const Json tokens = Parsed(
-      Post(server_.port(), "/tokenize", R"({"prompt":"na\u00efve \u96ea \ud83d\ude42 the end"})").body);
+      Post(server_.port(), "/tokenize", R"({"prompt":"na\u00efve \u96ea \ud83d\ude42 the end"})")
+          .body);
   const std::string ids = DumpJson(At(tokens, {"tokens"}));
   const Json text = Parsed(Post(server_.port(), "/detokenize", "{\"tokens\":" + ids + "}").body);
   EXPECT_EQ(At(text, {"prompt"}), Json("na\u00efve \u96ea \U0001f642 the end"));
 
-  const Json response =
-      Parsed(Post(server_.port(), "/v1/responses",
-                  R"({"model":"mock","input":"Hello","max_output_tokens":3})")
-                 .body);
+  const Json response = Parsed(Post(server_.port(), "/v1/responses",
+                                    R"({"model":"mock","input":"Hello","max_output_tokens":3})")
+                                   .body);
   EXPECT_EQ(At(response, {"status"}), Json("incomplete"));
   EXPECT_EQ(At(response, {"usage", "output_tokens"}).number(), 3);
   EXPECT_FALSE(At(response, {"output", "content", "text"}).string().empty());
@@ -338,14 +344,13 @@ TEST(LiveServing, CharactersAreNeverSplitAndASlowReaderBlocksNobody) {
   const LiveServer server({"--echo", "--speedup-ratio", "0"});
   const std::string text = "na\u00efve \u96ea \U0001f642";
   HttpConnection slow(server.port());
-  ASSERT_TRUE(slow.Send(HttpText(
-      "POST", "/v1/completions",
-      R"({"model":"mock","stream":true,"max_tokens":200000,"prompt":")" + std::string(100000, 'Q') +
-          "\"}")));
-  const HttpAnswer answer =
-      Post(server.port(), kChat,
-           R"({"model":"mock","stream":true,"max_tokens":100,"messages":[{"role":"user","content":")" +
-               text + "\"}]}");
+  ASSERT_TRUE(slow.Send(HttpText("POST", "/v1/completions",
+                                 R"({"model":"mock","stream":true,"max_tokens":200000,"prompt":")" +
+                                     std::string(100000, 'Q') + "\"}")));
+  const HttpAnswer answer = Post(
+      server.port(), kChat,
+      R"({"model":"mock","stream":true,"max_tokens":100,"messages":[{"role":"user","content":")" +
+          text + "\"}]}");
   std::string joined;
   for (const std::string& event : Events(answer.body)) {
     if (event != "[DONE]") {
@@ -359,7 +364,8 @@ TEST(LiveServing, CharactersAreNeverSplitAndASlowReaderBlocksNobody) {
 }
 
 TEST(LiveServing, OverloadIsAnsweredByTheRule) {
-  const LiveServer server({"--max-requests-per-worker", "2", "--prefill-ms", "1", "--decode-ms", "5"});
+  const LiveServer server(
+      {"--max-requests-per-worker", "2", "--prefill-ms", "1", "--decode-ms", "5"});
   HttpConnection first(server.port());
   HttpConnection second(server.port());
   ASSERT_TRUE(first.Send(HttpText("POST", kChat, ChatBody(1000, true))));
@@ -370,6 +376,30 @@ TEST(LiveServing, OverloadIsAnsweredByTheRule) {
   first.Close();
   ASSERT_TRUE(Becomes(server.port(), "vllm:num_requests_running", 1));
   EXPECT_EQ(Post(server.port(), kChat, ChatBody(1, false)).status, 200);
+}
+
+TEST(LiveServing, TheKvRouterFindsTheWorkerThatHasThePromptAndTheAnswer) {
+  const LiveServer server({"--num-workers", "3", "--router-mode", "kv", "--block-size", "4",
+                           "--prefill-ms", "1", "--decode-ms", "0.2"});
+  std::string prompt;
+  for (int i = 0; i < 40; ++i) {
+    prompt += i % 2 == 0 ? " the" : " end";
+  }
+  const auto ask = [&](const std::string& text, int max_tokens) {
+    return Parsed(Post(server.port(), "/v1/completions",
+                       R"({"model":"mock","prompt":")" + text + R"(","max_tokens":)" +
+                           std::to_string(max_tokens) + "}")
+                      .body);
+  };
+  const auto cached = [](const Json& answer) {
+    return At(answer, {"usage", "prompt_tokens_details", "cached_tokens"}).number();
+  };
+  const Json first = ask(prompt, 20);
+  EXPECT_EQ(cached(first), 0);
+  EXPECT_EQ(cached(ask(prompt, 1)), 36);  // the last block is computed again
+  // 40 prompt tokens and all but the last of 20 generated ones have KV.
+  const std::string next = prompt + At(first, {"choices", "text"}).string() + " line";
+  EXPECT_EQ(cached(ask(next, 1)), 56);
 }
 
 TEST(LiveServing, ATakenPortEndsTheSecondServerAtOnce) {

@@ -74,7 +74,8 @@ TEST_F(LiveProcesses, AFrontendFindsWorkersServesAndForgetsThoseThatLeave) {
     EXPECT_NE(answer.body.find(R"("completion_tokens":20)"), std::string::npos);
     EXPECT_EQ(Events(answer.body).back(), "[DONE]");
   }
-  EXPECT_EQ(Metric(Get(mocker.port(), "/metrics").body, "vllm:e2e_request_latency_seconds_count"), 3);
+  EXPECT_EQ(Metric(Get(mocker.port(), "/metrics").body, "vllm:e2e_request_latency_seconds_count"),
+            3);
   mocker.Signal(SIGTERM);
   EXPECT_EQ(mocker.Wait(), 0);
   EXPECT_TRUE(Models(frontend, false));
@@ -101,9 +102,9 @@ TEST_F(LiveProcesses, AKilledWorkerFailsItsStreamOrTheStreamGoesOnElsewhere) {
     EXPECT_EQ(Events(answer.body).back(), "[DONE]");
   }
   LiveServer second({"--prefill-ms", "1", "--decode-ms", "2"}, "mocker");
-  const LiveServer frontend({"--worker", "http://127.0.0.1:" + std::to_string(second.port()),
-                             "--migration-limit", "1"},
-                            "frontend");
+  const LiveServer frontend(
+      {"--worker", "http://127.0.0.1:" + std::to_string(second.port()), "--migration-limit", "1"},
+      "frontend");
   ASSERT_TRUE(Models(frontend, true));
   HttpConnection stream(frontend.port());
   ASSERT_TRUE(stream.Send(HttpText("POST", kChat, ChatBody(200))));
@@ -112,8 +113,9 @@ TEST_F(LiveProcesses, AKilledWorkerFailsItsStreamOrTheStreamGoesOnElsewhere) {
   const LiveServer both({"--worker", "http://127.0.0.1:" + std::to_string(second.port()),
                          "--worker", url, "--migration-limit", "1"},
                         "frontend");
-  for (int i = 0; i < 100 && Get(both.port(), "/health").body.find(
-                                 std::to_string(second.port()) + "-") == std::string::npos;
+  for (int i = 0;
+       i < 100 && Get(both.port(), "/health").body.find(std::to_string(second.port()) + "-") ==
+                      std::string::npos;
        ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

@@ -46,9 +46,8 @@ int Mocker(const MockerFlags& flags) {
   if (!options) {
     return ReportError(options.error());
   }
-  options->on_listening =
-      Announce(fmt::format("{} workers of {}", options->worker.workers, options->model),
-               options->http.host);
+  options->on_listening = Announce(
+      fmt::format("{} workers of {}", options->worker.workers, options->model), options->http.host);
   return Finish(live::RunMocker(*options));
 }
 
@@ -69,8 +68,7 @@ LiveCommands::LiveCommands(CLI::App& app)
                                 "Serves an OpenAI-compatible API over mock workers, in real time")),
       mocker_(app.add_subcommand("mocker",
                                  "Runs mock workers in a process of their own, for a frontend")),
-      frontend_(app.add_subcommand("frontend",
-                                   "Serves the API over workers of other processes")) {
+      frontend_(app.add_subcommand("frontend", "Serves the API over workers of other processes")) {
   AddServeFlags(*serve_, serve_flags_);
   AddMockerFlags(*mocker_, mocker_flags_);
   AddFrontendFlags(*frontend_, frontend_flags_);

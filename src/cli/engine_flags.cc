@@ -28,9 +28,7 @@ constexpr std::string_view kExtra = "--extra-engine-args";
 template <class T>
 CLI::Option* Add(CLI::App& command, std::string_view group, const std::string& name, T& value,
                  const std::string& type, const std::string& help) {
-  return command.add_option(name, value, help)
-      ->type_name(type)
-      ->group(std::string(group));
+  return command.add_option(name, value, help)->type_name(type)->group(std::string(group));
 }
 
 // Text of the flag, or the file that it names.
@@ -127,7 +125,8 @@ void AddEngineFlags(CLI::App& command, EngineFlags& f) {
       "Token budget of a pass (default 8192)");
   const auto flag = [&](const char* names, std::optional<bool>& value) {
     command
-        .add_flag_function(names, [&value](std::int64_t count) { value = count > 0; }, "Default on")
+        .add_flag_function(
+            names, [&value](std::int64_t count) { value = count > 0; }, "Default on")
         ->group(std::string(kEngineGroup));
   };
   flag("--enable-prefix-caching,!--no-enable-prefix-caching", f.prefix_caching);
@@ -153,8 +152,9 @@ Result<engine::EngineSettings> ReadEngineFlags(const EngineFlags& f) {
     return UsageError(std::string(kExtra), "cannot be combined with single engine flags");
   }
   DYNO_TRY(const Json json, json_form ? JsonOrFile(f.extra_engine_args) : FlatEngine(f));
-  DYNO_TRY(engine::EngineSettings settings,
-           engine::DecodeEngineSettings(json, json_form ? kExtra : std::string_view("engine flags")));
+  DYNO_TRY(
+      engine::EngineSettings settings,
+      engine::DecodeEngineSettings(json, json_form ? kExtra : std::string_view("engine flags")));
   if (settings.speedup_ratio == 0.0) {
     // Live workers read this as no delay at all.
     settings.timing = std::make_shared<timing::FixedTiming>(0.0, 0.0);

@@ -237,8 +237,8 @@ Result<live::FrontendOptions> ReadApiFlags(const ApiFlags& flags) {
   if (out.model.empty()) {
     return UsageError("--model-name", "must not be empty");
   }
-  DYNO_TRY(out.faults, live::FaultInjection::Make(flags.failure_rate, flags.failure_types,
-                                                  out.output.seed));
+  DYNO_TRY(out.faults,
+           live::FaultInjection::Make(flags.failure_rate, flags.failure_types, out.output.seed));
   if (!flags.failure_types.empty() && flags.failure_rate == 0.0) {
     return UsageError("--failure-types", "needs --failure-injection-rate");
   }

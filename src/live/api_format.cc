@@ -170,16 +170,16 @@ class TextFormat final : public ApiFormat {
     for (std::size_t i = 0; i < choices.size(); ++i) {
       out += i == 0 ? R"({"text":)" : R"(,{"text":)";
       AppendJsonString(out, choices[i].text);
-      out += fmt::format(R"(,"index":{},"logprobs":null,"finish_reason":"{}")", i,
-                         choices[i].finish);
+      out +=
+          fmt::format(R"(,"index":{},"logprobs":null,"finish_reason":"{}")", i, choices[i].finish);
       if (ids_) {
         out += R"(,"token_ids":)";
         AppendTokens(choices[i].ids, out);
       }
       out += "}";
     }
-    out += fmt::format(R"(],{},"usage":{}{}}})", tail_, UsageText(usage, true),
-                       Extension(extension_));
+    out +=
+        fmt::format(R"(],{},"usage":{}{}}})", tail_, UsageText(usage, true), Extension(extension_));
     return out;
   }
 

@@ -44,7 +44,7 @@ struct ChoiceResult {
 
 // What all answers of one request carry.
 struct AnswerHead {
-  std::string id;        // without the prefix of the API: a UUID
+  std::string id;  // without the prefix of the API: a UUID
   std::int64_t created_s = 0;
   std::string model;
   std::string extension;  // JSON object for the key `nvext` of final documents, empty for none

@@ -55,8 +55,8 @@ class ResponsesFormat final : public ApiFormat {
     const std::string status = Status(choice);
     Event("response.output_text.done", Place() + R"(,"text":)" + Quoted(choice.text), out);
     Event("response.content_part.done", Place() + R"(,"part":)" + Part(choice.text), out);
-    Event("response.output_item.done",
-          R"("output_index":0,"item":)" + Item(status, choice.text), out);
+    Event("response.output_item.done", R"("output_index":0,"item":)" + Item(status, choice.text),
+          out);
     Event("response." + status, R"("response":)" + Document(usage, choices), out);
   }
 
@@ -73,8 +73,9 @@ class ResponsesFormat final : public ApiFormat {
   }
 
   void Error(const ApiError& error, std::string& out) override {
-    Event("error", R"("message":)" + Quoted(error.message) +
-                       fmt::format(R"(,"code":"{}","param":null)", ErrorType(error.status)),
+    Event("error",
+          R"("message":)" + Quoted(error.message) +
+              fmt::format(R"(,"code":"{}","param":null)", ErrorType(error.status)),
           out);
   }
 
@@ -86,7 +87,8 @@ class ResponsesFormat final : public ApiFormat {
     return fmt::format(R"("item_id":"{}","output_index":0,"content_index":0,"logprobs":[])", item_);
   }
   static std::string Part(const std::string& text) {
-    return R"({"type":"output_text","text":)" + Quoted(text) + R"(,"annotations":[],"logprobs":[]})";
+    return R"({"type":"output_text","text":)" + Quoted(text) +
+           R"(,"annotations":[],"logprobs":[]})";
   }
   std::string Item(std::string_view status, const std::string& text) const {
     return fmt::format(

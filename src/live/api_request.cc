@@ -127,16 +127,50 @@ void ReadSampling(Body& body) {
   body.Range("frequency_penalty", -2.0, 2.0);
   body.Range("presence_penalty", -2.0, 2.0);
   body.Range("repetition_penalty", 0.0, 1e9);
-  for (const std::string_view name :
-       {"top_k", "logit_bias", "top_logprobs", "user", "metadata", "store", "service_tier",
-        "response_format", "tools", "tool_choice", "parallel_tool_calls", "reasoning_effort",
-        "reasoning", "chat_template_kwargs", "ignore_eos", "min_tokens", "skip_special_tokens",
-        "spaces_between_special_tokens", "guided_json", "guided_regex", "guided_choice", "best_of",
-        "suffix", "truncate_prompt_tokens", "kv_transfer_params", "prompt_logprobs",
-        "length_penalty", "use_beam_search", "text", "truncation", "previous_response_id",
-        "instructions", "background", "include", "max_tool_calls", "prompt_cache_key",
-        "safety_identifier", "verbosity", "modalities", "prediction", "lora_path", "bootstrap_host",
-        "bootstrap_port", "bootstrap_room"}) {
+  for (const std::string_view name : {"top_k",
+                                      "logit_bias",
+                                      "top_logprobs",
+                                      "user",
+                                      "metadata",
+                                      "store",
+                                      "service_tier",
+                                      "response_format",
+                                      "tools",
+                                      "tool_choice",
+                                      "parallel_tool_calls",
+                                      "reasoning_effort",
+                                      "reasoning",
+                                      "chat_template_kwargs",
+                                      "ignore_eos",
+                                      "min_tokens",
+                                      "skip_special_tokens",
+                                      "spaces_between_special_tokens",
+                                      "guided_json",
+                                      "guided_regex",
+                                      "guided_choice",
+                                      "best_of",
+                                      "suffix",
+                                      "truncate_prompt_tokens",
+                                      "kv_transfer_params",
+                                      "prompt_logprobs",
+                                      "length_penalty",
+                                      "use_beam_search",
+                                      "text",
+                                      "truncation",
+                                      "previous_response_id",
+                                      "instructions",
+                                      "background",
+                                      "include",
+                                      "max_tool_calls",
+                                      "prompt_cache_key",
+                                      "safety_identifier",
+                                      "verbosity",
+                                      "modalities",
+                                      "prediction",
+                                      "lora_path",
+                                      "bootstrap_host",
+                                      "bootstrap_port",
+                                      "bootstrap_room"}) {
     body.Accept(name);
   }
 }
@@ -451,8 +485,8 @@ ApiResult<std::vector<std::uint32_t>> ChatPrompt(const Json& messages, bool add_
     return BadRequest("messages must be an array", "messages");
   }
   if (messages.array().empty()) {
-    return BadRequest(
-        "the 'messages' field cannot be empty; at least one message is required", "messages");
+    return BadRequest("the 'messages' field cannot be empty; at least one message is required",
+                      "messages");
   }
   std::vector<std::uint32_t> out;
   for (const Json& message : messages.array()) {

@@ -39,9 +39,9 @@ struct ApiRequest {
   std::string cache_salt;
   std::int32_t priority = 0;
   std::optional<std::uint32_t> dp_rank{};
-  std::vector<std::string> annotations;   // nvext
-  std::vector<std::string> extra_fields;  // nvext
-  std::string request_id;                 // SGLang: rid
+  std::vector<std::string> annotations;    // nvext
+  std::vector<std::string> extra_fields;   // nvext
+  std::string request_id;                  // SGLang: rid
   std::vector<std::uint32_t> echo_tokens;  // content of the last message; empty: the whole prompt
 };
 

@@ -26,9 +26,8 @@ class MonotonicClock final : public Clock {
   }
   // The absolute deadline of a time of this clock, rounded up to whole nanoseconds.
   Point At(double at_ms) const {
-    return origin_ +
-           std::chrono::ceil<std::chrono::nanoseconds>(std::chrono::duration<double, std::milli>(
-               at_ms));
+    return origin_ + std::chrono::ceil<std::chrono::nanoseconds>(
+                         std::chrono::duration<double, std::milli>(at_ms));
   }
 
  private:

@@ -206,7 +206,8 @@ void Completion::WriteText(std::uint32_t index, bool reasoning) {
         utf8.Push(context_.tokenizer.Bytes(id), echoed);
       }
       utf8.Flush(echoed);
-      format_->Write({.choice = index, .text = echoed, .first = true, .ids = {}, .usage = {}}, out_);
+      format_->Write({.choice = index, .text = echoed, .first = true, .ids = {}, .usage = {}},
+                     out_);
     }
     format_->Write({.choice = index,
                     .text = text_,

@@ -19,8 +19,8 @@
 namespace dynosim::live {
 
 std::uint32_t Dispatcher::AddWorker(std::unique_ptr<WorkerLink> link) {
-  const auto gone = std::ranges::find_if(
-      workers_, [](const Worker& worker) { return worker.link == nullptr; });
+  const auto gone =
+      std::ranges::find_if(workers_, [](const Worker& worker) { return worker.link == nullptr; });
   const auto place = static_cast<std::uint32_t>(gone - workers_.begin());
   if (gone == workers_.end()) {
     workers_.emplace_back();
@@ -50,13 +50,13 @@ std::size_t Dispatcher::available() const {
 }
 
 std::size_t Dispatcher::size() const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      workers_, [](const Worker& worker) { return worker.link != nullptr; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(workers_, [](const Worker& worker) { return worker.link != nullptr; }));
 }
 
 const WorkerCard* Dispatcher::AnyCard() const {
-  const auto found = std::ranges::find_if(
-      workers_, [](const Worker& worker) { return worker.link != nullptr; });
+  const auto found =
+      std::ranges::find_if(workers_, [](const Worker& worker) { return worker.link != nullptr; });
   return found == workers_.end() ? nullptr : &found->link->card();
 }
 
@@ -84,9 +84,8 @@ bool Dispatcher::Busy(const Worker& worker) const {
 }
 
 bool Dispatcher::AllBusy() const {
-  return std::ranges::all_of(workers_, [&](const Worker& worker) {
-    return !worker.Available() || Busy(worker);
-  });
+  return std::ranges::all_of(
+      workers_, [&](const Worker& worker) { return !worker.Available() || Busy(worker); });
 }
 
 // Busy workers are left out while others are free. There is at least one available worker.

@@ -27,10 +27,10 @@ enum class RouterMode : std::uint8_t { kRoundRobin, kRandom, kLeastLoaded };
 
 // When a worker counts as busy; any one exceeded limit is enough. Absent limits do not apply.
 struct BusyLimits {
-  std::optional<double> active_decode_blocks{};           // share of all blocks of a worker
-  std::optional<std::uint64_t> active_prefill_tokens{};   // prompts without a token yet
-  std::optional<double> active_prefill_tokens_frac{};     // the same, of max_num_batched_tokens
-  std::optional<std::uint64_t> requests{};                // in flight on the worker
+  std::optional<double> active_decode_blocks{};          // share of all blocks of a worker
+  std::optional<std::uint64_t> active_prefill_tokens{};  // prompts without a token yet
+  std::optional<double> active_prefill_tokens_frac{};    // the same, of max_num_batched_tokens
+  std::optional<std::uint64_t> requests{};               // in flight on the worker
 };
 
 // Hears of one sequence. Held weakly by nobody: the dispatcher keeps it until the sequence ended.
@@ -81,7 +81,7 @@ class Dispatcher {
   // Sends a sequence to a worker, or queues it where the router does. `index` is what the listener
   // knows it by. Returns its number, or why the router refuses it.
   Result<std::uint64_t> Submit(std::shared_ptr<const LiveRequest> request,
-                       std::shared_ptr<StreamListener> listener, std::uint32_t index);
+                               std::shared_ptr<StreamListener> listener, std::uint32_t index);
   // The listener hears nothing more of it.
   void Cancel(std::uint64_t stream);
 
@@ -101,7 +101,7 @@ class Dispatcher {
     std::uint32_t index = 0;
     std::uint32_t worker = workload::kNone;  // kNone: not placed yet
     std::uint64_t prompt = 0;
-    std::uint64_t length = 0;  // tokens so far, prompt included
+    std::uint64_t length = 0;                      // tokens so far, prompt included
     std::uint32_t routed = workload::kNone;        // id in the router's table
     std::shared_ptr<const LiveRequest> waiting{};  // queued in the router
   };

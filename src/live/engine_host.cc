@@ -193,8 +193,7 @@ class HostedWorker final : public PassSink {
     return last_pass_ms_ + kHeartbeatMs;
   }
 
-  void OnRankPass(const RankPass& pass, double planned_ms, double end_ms,
-                  double now_ms) override {
+  void OnRankPass(const RankPass& pass, double planned_ms, double end_ms, double now_ms) override {
     PublishPass(pass.rank, pass.metrics, planned_ms, now_ms);
     const std::lock_guard lock(stats_mutex_);
     RankStats& stats = stats_.ranks[pass.rank];
@@ -335,8 +334,8 @@ class HostedWorker final : public PassSink {
                    double duration_ms, double now_ms) {
     if (options_.pass_metrics != nullptr) {
       options_.pass_metrics->Send(
-          Channel(rank), EncodePassMetrics(metrics, std::to_string(id_), rank,
-                                           pass_counts_[rank]++, duration_ms / 1000.0));
+          Channel(rank), EncodePassMetrics(metrics, std::to_string(id_), rank, pass_counts_[rank]++,
+                                           duration_ms / 1000.0));
       last_pass_ms_ = now_ms;
     }
   }
@@ -347,8 +346,8 @@ class HostedWorker final : public PassSink {
   double last_pass_ms_ = 0.0;
   std::vector<StreamEvent>& batch_;
   RequestTable table_;
-  std::vector<Stream> streams_;                   // by place of the request in the table
-  FlatMap<std::uint64_t, std::uint32_t> ids_;     // stream number -> request id
+  std::vector<Stream> streams_;                // by place of the request in the table
+  FlatMap<std::uint64_t, std::uint32_t> ids_;  // stream number -> request id
   std::vector<std::uint32_t> left_;
   std::uint32_t next_rank_ = 0;
   mutable std::mutex stats_mutex_;
@@ -488,9 +487,7 @@ void EngineHost::Cancel(std::uint32_t worker, std::uint64_t stream) {
   state_->Post({.kind = Command::Kind::kCancel, .worker = worker, .stream = stream});
 }
 
-bool EngineHost::started_up() const {
-  return state_->clock.NowMs() >= state_->options.startup_ms;
-}
+bool EngineHost::started_up() const { return state_->clock.NowMs() >= state_->options.startup_ms; }
 
 WorkerStats EngineHost::Stats(std::uint32_t worker) const {
   return state_->workers[worker]->Stats();

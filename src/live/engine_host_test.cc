@@ -168,7 +168,8 @@ TEST_P(KvEvents, ASubscriberThatComesLateRebuildsThePoolFromEventsAlone) {
   std::uint16_t port = 21000;
   for (; publisher == nullptr && port < 21800; port += 2) {
     auto opened = ZmqPublisher::Open(
-        {.channels = {{.port = port, .replay_port = static_cast<std::uint16_t>(port + 1), .topic = ""}}});
+        {.channels = {
+             {.port = port, .replay_port = static_cast<std::uint16_t>(port + 1), .topic = ""}}});
     if (opened) {
       publisher = *std::move(opened);
     }
@@ -190,8 +191,8 @@ TEST_P(KvEvents, ASubscriberThatComesLateRebuildsThePoolFromEventsAlone) {
   host.Stop();
   const Mirror mirror = Replayed(context, port);
   const engine::RankMetrics gauges = host.Stats(0).ranks[0].gauges;
-  const std::uint64_t cached = GetParam() == engine::Backend::kSglang ? gauges.active_blocks
-                                                                      : gauges.inactive_blocks;
+  const std::uint64_t cached =
+      GetParam() == engine::Backend::kSglang ? gauges.active_blocks : gauges.inactive_blocks;
   EXPECT_GT(mirror.size(), 20U);
   EXPECT_LE(mirror.size(), cached) << "a block may have several copies";
   EXPECT_GE(mirror.size() + 6, cached);

@@ -73,13 +73,11 @@ std::optional<ApiError> FaultInjection::Next(std::string_view asked) {
     const auto [end, error] = std::from_chars(asked.data(), asked.data() + asked.size(), status);
     if (error != std::errc() || end != asked.data() + asked.size() || status < 400 ||
         status > 599) {
-      return ApiError{.status = 400,
-                      .message = "X-Return-Error must be a status from 400 to 599",
-                      .param = {}};
+      return ApiError{
+          .status = 400, .message = "X-Return-Error must be a status from 400 to 599", .param = {}};
     }
-    return ApiError{.status = status,
-                    .message = "returned as the header X-Return-Error asked",
-                    .param = {}};
+    return ApiError{
+        .status = status, .message = "returned as the header X-Return-Error asked", .param = {}};
   }
   if (rate_ <= 0.0 || random_.NextUniform() >= rate_) {
     return std::nullopt;

@@ -66,8 +66,7 @@ Frontend::Frontend(const FrontendOptions& options, Dispatcher& dispatcher,
                .now_ms = now_ms_,
                .refused_status = options.overload_status,
                .migration_limit = options.migration_limit},
-      ids_(static_cast<std::uint64_t>(
-          std::chrono::system_clock::now().time_since_epoch().count())),
+      ids_(static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count())),
       planner_(options.output) {}
 
 std::span<const Frontend::RouteEntry> Frontend::Routes() {
@@ -191,8 +190,8 @@ void Frontend::Run(Api api, const std::shared_ptr<Exchange>& exchange, const Htt
   }
   if (dispatcher_.available() == 0) {
     fail({.status = 503,
-          .message = fmt::format("Model `{}` is not ready to serve requests yet: no worker is there",
-                                 options_.model),
+          .message = fmt::format(
+              "Model `{}` is not ready to serve requests yet: no worker is there", options_.model),
           .param = {}});
     return;
   }
@@ -211,8 +210,8 @@ void Frontend::Run(Api api, const std::shared_ptr<Exchange>& exchange, const Htt
                            .created_s = UnixSeconds(),
                            .model = parsed->model.empty() ? options_.model : parsed->model,
                            .extension = {}};
-  const auto completion = std::make_shared<Completion>(context_, exchange, std::move(*parsed),
-                                                       head, model);
+  const auto completion =
+      std::make_shared<Completion>(context_, exchange, std::move(*parsed), head, model);
   completion->Start(*sequences);
 }
 
@@ -254,9 +253,9 @@ ApiResult<std::vector<std::shared_ptr<const LiveRequest>>> Frontend::Plan(
   const WorkerCard& card = *dispatcher_.AnyCard();
   // What a rank can hold at all; longer sequences are rejected by the engine.
   if (request.dp_rank && *request.dp_rank >= card.ranks) {
-    return BadRequest(fmt::format("dp_rank {} is out of bounds for dp_size {}", *request.dp_rank,
-                                  card.ranks),
-                      "dp_rank");
+    return BadRequest(
+        fmt::format("dp_rank {} is out of bounds for dp_size {}", *request.dp_rank, card.ranks),
+        "dp_rank");
   }
   const std::uint64_t capacity = (card.total_blocks + 1) * card.block_size;
   std::vector<std::shared_ptr<const LiveRequest>> out;

@@ -80,8 +80,9 @@ void Frontend::Models(const std::shared_ptr<Exchange>& exchange, const HttpReque
 
 void Frontend::Health(const std::shared_ptr<Exchange>& exchange, const HttpRequest& /*request*/) {
   if (draining_) {
-    exchange->Respond(503, kJson,
-                      R"({"status":"not_ready","stage":"draining","message":"Service is not ready"})");
+    exchange->Respond(
+        503, kJson,
+        R"({"status":"not_ready","stage":"draining","message":"Service is not ready"})");
     return;
   }
   Json instances(Json::Array{});
@@ -130,7 +131,8 @@ void Frontend::Version(const std::shared_ptr<Exchange>& exchange, const HttpRequ
 void Frontend::Tokenize(const std::shared_ptr<Exchange>& exchange, const HttpRequest& request) {
   const auto json = ParseJson(request.body, "");
   if (!json || !json->is_object()) {
-    Refuse(exchange, {.status = 400, .message = "the request body is not a JSON object", .param = {}});
+    Refuse(exchange,
+           {.status = 400, .message = "the request body is not a JSON object", .param = {}});
     return;
   }
   std::vector<std::uint32_t> ids;
@@ -144,8 +146,9 @@ void Frontend::Tokenize(const std::shared_ptr<Exchange>& exchange, const HttpReq
     }
     ids = std::move(*chat);
   } else {
-    Refuse(exchange,
-           {.status = 400, .message = "prompt (a string) or messages is needed", .param = "prompt"});
+    Refuse(
+        exchange,
+        {.status = 400, .message = "prompt (a string) or messages is needed", .param = "prompt"});
     return;
   }
   Json tokens(Json::Array{});
@@ -164,8 +167,9 @@ void Frontend::Detokenize(const std::shared_ptr<Exchange>& exchange, const HttpR
   const auto json = ParseJson(request.body, "");
   const Json* tokens = json && json->is_object() ? json->Find("tokens") : nullptr;
   if (tokens == nullptr || !tokens->is_array()) {
-    Refuse(exchange,
-           {.status = 400, .message = "tokens (an array of token ids) is needed", .param = "tokens"});
+    Refuse(
+        exchange,
+        {.status = 400, .message = "tokens (an array of token ids) is needed", .param = "tokens"});
     return;
   }
   std::string text;
@@ -173,10 +177,10 @@ void Frontend::Detokenize(const std::shared_ptr<Exchange>& exchange, const HttpR
   for (const Json& token : tokens->array()) {
     if (!token.is_integer() || token.number() < 0 ||
         token.number() >= static_cast<double>(Tokenizer::kVocabularySize)) {
-      Refuse(exchange, {.status = 400,
-                        .message = fmt::format("token ids must be below {}",
-                                               Tokenizer::kVocabularySize),
-                        .param = "tokens"});
+      Refuse(exchange,
+             {.status = 400,
+              .message = fmt::format("token ids must be below {}", Tokenizer::kVocabularySize),
+              .param = "tokens"});
       return;
     }
     utf8.Push(tokenizer_.Bytes(static_cast<std::uint32_t>(token.number())), text);
@@ -186,7 +190,6 @@ void Frontend::Detokenize(const std::shared_ptr<Exchange>& exchange, const HttpR
   body.Add("prompt", text);
   exchange->Respond(200, kJson, DumpJson(body));
 }
-
 
 // The text of a string member of the body; empty when it is not there.
 static std::string Member(const HttpRequest& request, std::string_view name) {
@@ -239,6 +242,9 @@ void Frontend::UnloadLora(const std::shared_ptr<Exchange>& exchange, const HttpR
 }
 
 void Frontend::WriteLoras(MetricsText& out) const {
+  if (loras_.empty()) {
+    return;
+  }
   std::string running;
   for (const Lora& lora : loras_) {
     if (metrics_.model(lora.metrics_model).inflight > 0) {

@@ -300,9 +300,8 @@ class HttpServer::State::Connection final : public Exchange,
     request.body = std::move(message.body());
     for (const auto& field : message) {
       std::string name(field.name_string());
-      std::ranges::transform(name, name.begin(), [](unsigned char c) {
-        return static_cast<char>(std::tolower(c));
-      });
+      std::ranges::transform(name, name.begin(),
+                             [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
       request.headers.emplace_back(std::move(name), std::string(field.value()));
     }
     BeginAnswer(message.version(), message.keep_alive(), request.method == "HEAD");
@@ -412,10 +411,10 @@ class HttpServer::State::Connection final : public Exchange,
   tcp::socket socket_;
   boost::beast::flat_buffer in_;
   std::optional<http::request_parser<http::string_body>> parser_;
-  std::string out_;      // bytes for the socket; the first sent_ are gone
+  std::string out_;  // bytes for the socket; the first sent_ are gone
   std::size_t sent_ = 0;
-  std::string body_;     // body data that is not framed yet
-  std::string extra_;    // header lines
+  std::string body_;   // body data that is not framed yet
+  std::string extra_;  // header lines
   std::function<void()> on_gone_;
   unsigned version_ = 11;
   bool reading_ = false, waiting_ = false, closing_ = false, gone_ = false;
@@ -461,8 +460,8 @@ Result<void> HttpServer::Listen() {
   RaiseDescriptorLimit();
   const HttpOptions& options = state_->options;
   error_code error;
-  const asio::ip::address address = asio::ip::make_address(
-      options.host == "localhost" ? "127.0.0.1" : options.host, error);
+  const asio::ip::address address =
+      asio::ip::make_address(options.host == "localhost" ? "127.0.0.1" : options.host, error);
   if (error) {
     return UsageError("--http-host", "not an IP address: " + options.host);
   }
@@ -479,8 +478,8 @@ Result<void> HttpServer::Listen() {
     acceptor.listen(options.backlog, error);
   }
   if (error) {
-    return FailedError("", fmt::format("cannot listen on {}:{}: {}", options.host, options.port,
-                                       error.message()));
+    return FailedError(
+        "", fmt::format("cannot listen on {}:{}: {}", options.host, options.port, error.message()));
   }
   state_->Accept();
   return {};

@@ -21,7 +21,9 @@ namespace {
 // What msgpack needs of a stream.
 class Bytes {
  public:
-  void write(const char* data, std::size_t size) { text_.append(data, size); }  // NOLINT(readability-identifier-naming)
+  void write(const char* data, std::size_t size) {
+    text_.append(data, size);
+  }  // NOLINT(readability-identifier-naming)
   std::string Take() { return std::move(text_); }
 
  private:

@@ -25,10 +25,10 @@ inline constexpr std::uint32_t kOutputTokens = 1000;
 struct OutputPlan {
   enum class Kind : std::uint8_t { kRandom, kFixed };
   Kind kind = Kind::kRandom;
-  std::uint64_t seed = 0;                  // kRandom
-  std::uint64_t first_ordinal = 0;         // tokens before this one were generated elsewhere
-  std::vector<std::uint32_t> ids;          // kFixed; repeated when the output is longer
-  std::uint64_t reasoning_tokens = 0;      // leading tokens between the two markers, with them
+  std::uint64_t seed = 0;              // kRandom
+  std::uint64_t first_ordinal = 0;     // tokens before this one were generated elsewhere
+  std::vector<std::uint32_t> ids;      // kFixed; repeated when the output is longer
+  std::uint64_t reasoning_tokens = 0;  // leading tokens between the two markers, with them
   std::uint32_t reasoning_start = 0, reasoning_end = 0;
 
   std::uint32_t Token(std::uint64_t ordinal) const;
@@ -40,7 +40,7 @@ struct LiveRequest {
   std::uint64_t output_tokens = 0;  // the most that is generated
   OutputPlan output;
   bool ends_by_itself = false;  // its end is a stop, not the limit
-  std::uint64_t salt = 0;  // separates block names by LoRA adapter and cache salt; 0: none
+  std::uint64_t salt = 0;       // separates block names by LoRA adapter and cache salt; 0: none
   std::string lora;
   std::int32_t priority = 0;
   std::uint32_t dp_rank = workload::kNone;

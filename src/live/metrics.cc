@@ -44,8 +44,8 @@ struct MetricsText::Families {
                                 prometheus::MetricType type, const Labels& labels) {
     auto family = std::ranges::find_if(list, [&](const auto& f) { return f.name == name; });
     if (family == list.end()) {
-      list.push_back({.name = std::string(name), .help = std::string(help), .type = type,
-                      .metric = {}});
+      list.push_back(
+          {.name = std::string(name), .help = std::string(help), .type = type, .metric = {}});
       family = list.end() - 1;
     }
     prometheus::ClientMetric& metric = family->metric.emplace_back();

@@ -175,16 +175,15 @@ Result<void> RunMocker(const MockerOptions& options) {
   DYNO_TRY(const Publishers publishers, OpenPublishers(worker.ports, worker.engine.dp_size));
   Dispatcher dispatcher(RouterMode::kRoundRobin, 0);
   EventQueue queue(server, dispatcher);
-  EngineHost host({.engine = worker.engine,
-                   .workers = worker.workers,
-                   .make_up_lateness = worker.make_up_lateness,
-                   .kv_events = publishers.kv_events.get(),
-                   .pass_metrics = publishers.pass_metrics.get(),
-                   .positional_kv_events = worker.ports.positional,
-                   .startup_ms = worker.startup_ms,
-                   .deliver = [&](std::vector<StreamEvent>&& batch) {
-                     queue.Push(std::move(batch));
-                   }});
+  EngineHost host(
+      {.engine = worker.engine,
+       .workers = worker.workers,
+       .make_up_lateness = worker.make_up_lateness,
+       .kv_events = publishers.kv_events.get(),
+       .pass_metrics = publishers.pass_metrics.get(),
+       .positional_kv_events = worker.ports.positional,
+       .startup_ms = worker.startup_ms,
+       .deliver = [&](std::vector<StreamEvent>&& batch) { queue.Push(std::move(batch)); }});
   // The port makes ids unique on a host, the process id over restarts.
   const std::string process = fmt::format("{}-{}", server.port(), getpid());
   std::vector<WorkerCard> cards;

@@ -95,18 +95,16 @@ class OnlineRun {
     PlayedWorker(OnlineRun& owner, std::uint32_t in_place)
         : run(owner),
           place(in_place),
-          driver(owner.scenario_.engine, in_place,
-                 {.kv_events = owner.router_->WantsEvents(),
-                  .pass_metrics = false,
-                  .keep_log = true},
-                 owner.source_, *this) {}
+          driver(
+              owner.scenario_.engine, in_place,
+              {.kv_events = owner.router_->WantsEvents(), .pass_metrics = false, .keep_log = true},
+              owner.source_, *this) {}
 
     void OnAdmitted(const engine::Admission& admission, double now_ms) override {
       run.recorder_.OnAdmitted(admission.request, sim::Pool::kAggregated, now_ms,
                                admission.reused_tokens);
     }
-    void OnKvEvents(std::uint32_t rank, const engine::KvEventBuffer& events,
-                    std::size_t) override {
+    void OnKvEvents(std::uint32_t rank, const engine::KvEventBuffer& events, std::size_t) override {
       const std::uint32_t target = run.shape_.NumberOf({place, rank});
       for (const auto& record : events.records()) {
         if (record.kind == kv::KvEvent::Kind::kStored) {

@@ -90,8 +90,7 @@ Result<ReplayTable> ReplayTable::Load(const std::string& path) {
       return UsageError(where, "a row must be a JSON object");
     }
     std::string key = "line:" + std::to_string(line);
-    if (const Json* session = row.Find("session_id");
-        session != nullptr && session->is_string()) {
+    if (const Json* session = row.Find("session_id"); session != nullptr && session->is_string()) {
       key = session->string() + ":" + std::to_string(turns[session->string()]++);
     }
     if (const Json* id = row.Find("request_id"); id != nullptr && id->is_string()) {

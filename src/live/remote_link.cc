@@ -61,7 +61,7 @@ class ClientConnection : public std::enable_shared_from_this<ClientConnection> {
 
   void Ask(const tcp::endpoint& endpoint, std::string text, Callbacks callbacks) {
     out_ = std::move(text);
-    callbacks_ = std::move(callbacks);
+    callbacks_ = std::make_shared<Callbacks>(std::move(callbacks));
     parser_.emplace();
     parser_->eager(true);
     parser_->body_limit(boost::none);
@@ -83,7 +83,7 @@ class ClientConnection : public std::enable_shared_from_this<ClientConnection> {
 
   // No callback follows.
   void Drop() {
-    callbacks_ = {};
+    callbacks_.reset();
     error_code ignored;
     socket_.close(ignored);
   }
@@ -125,11 +125,12 @@ class ClientConnection : public std::enable_shared_from_this<ClientConnection> {
         return;
       }
     }
-    if (parser_->is_header_done() && callbacks_.on_body) {
-      callbacks_.on_body(parser_->get().body());
+    const std::shared_ptr<Callbacks> callbacks = callbacks_;
+    if (callbacks != nullptr && parser_->is_header_done()) {
+      callbacks->on_body(parser_->get().body());
     }
-    if (!callbacks_.on_end) {
-      return;  // dropped inside the callback
+    if (callbacks_ == nullptr) {
+      return;  // dropped, perhaps inside the callback
     }
     if (parser_->is_done()) {
       End(parser_->get().result_int());
@@ -144,8 +145,8 @@ class ClientConnection : public std::enable_shared_from_this<ClientConnection> {
       error_code ignored;
       socket_.close(ignored);
     }
-    if (auto done = std::exchange(callbacks_, {}).on_end) {
-      done(static_cast<int>(status), status != 0 && parser_->keep_alive());
+    if (const auto callbacks = std::exchange(callbacks_, nullptr)) {
+      callbacks->on_end(static_cast<int>(status), status != 0 && parser_->keep_alive());
     }
   }
 
@@ -154,7 +155,7 @@ class ClientConnection : public std::enable_shared_from_this<ClientConnection> {
   std::string out_;
   boost::beast::flat_buffer in_;
   std::optional<http::response_parser<http::string_body>> parser_;
-  Callbacks callbacks_;
+  std::shared_ptr<Callbacks> callbacks_;  // null: nobody waits
 };
 
 std::string RequestText(std::string_view method, std::string_view path, const std::string& body) {
@@ -216,13 +217,12 @@ struct RemoteLink::State : std::enable_shared_from_this<State> {
       connection = std::make_shared<ClientConnection>(server.context());
     }
     open.push_back({.stream = stream, .connection = connection, .again = kept ? body : ""});
-    connection->Ask(endpoint, RequestText("POST", path, body),
-                    {.on_body = [self = shared_from_this(),
-                                 stream](std::string& text) { self->OnBody(stream, text); },
-                     .on_end = [self = shared_from_this(), stream](
-                                   int status, bool reusable) {
-                       self->OnEnd(stream, status, reusable);
-                     }});
+    connection->Ask(
+        endpoint, RequestText("POST", path, body),
+        {.on_body = [self = shared_from_this(),
+                     stream](std::string& text) { self->OnBody(stream, text); },
+         .on_end = [self = shared_from_this(), stream](
+                       int status, bool reusable) { self->OnEnd(stream, status, reusable); }});
   }
 
   std::vector<Open>::iterator Find(std::uint64_t stream) {
@@ -320,28 +320,28 @@ void FetchCards(HttpServer& server, const WorkerAddress& address,
   const auto connection = std::make_shared<ClientConnection>(server.context());
   const auto text = std::make_shared<std::string>();
   const std::string where = fmt::format("http://{}:{}", address.host, address.port);
-  connection->Ask(
-      EndpointOf(address), RequestText("GET", kCardsPath, ""),
-      {.on_body = [text](std::string& body) { *text += std::exchange(body, {}); },
-       .on_end = [text, where, done = std::move(done), connection](int status, bool) {
-         connection->Drop();
-         if (status != 200) {
-           done(FailedError(where, "no worker answers"));
-           return;
-         }
-         done([&]() -> Result<std::vector<WorkerCard>> {
-           DYNO_TRY(const Json json, ParseJson(*text, where));
-           std::vector<WorkerCard> cards;
-           if (!json.is_array()) {
-             return FailedError(where, "the list of cards must be an array");
-           }
-           for (const Json& item : json.array()) {
-             DYNO_TRY(WorkerCard card, CardFromJson(item, where));
-             cards.push_back(std::move(card));
-           }
-           return cards;
-         }());
-       }});
+  connection->Ask(EndpointOf(address), RequestText("GET", kCardsPath, ""),
+                  {.on_body = [text](std::string& body) { *text += std::exchange(body, {}); },
+                   .on_end =
+                       [text, where, done = std::move(done), connection](int status, bool) {
+                         connection->Drop();
+                         if (status != 200) {
+                           done(FailedError(where, "no worker answers"));
+                           return;
+                         }
+                         done([&]() -> Result<std::vector<WorkerCard>> {
+                           DYNO_TRY(const Json json, ParseJson(*text, where));
+                           std::vector<WorkerCard> cards;
+                           if (!json.is_array()) {
+                             return FailedError(where, "the list of cards must be an array");
+                           }
+                           for (const Json& item : json.array()) {
+                             DYNO_TRY(WorkerCard card, CardFromJson(item, where));
+                             cards.push_back(std::move(card));
+                           }
+                           return cards;
+                         }());
+                       }});
 }
 
 }  // namespace dynosim::live

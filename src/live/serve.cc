@@ -46,17 +46,16 @@ Result<void> Serve(const ServeOptions& options) {
   if (policy != nullptr && policy->WantsEvents()) {
     deliver_kv = [&](std::vector<KvChange>&& changes) { queue.PushKv(std::move(changes)); };
   }
-  EngineHost host({.engine = worker.engine,
-                   .workers = worker.workers,
-                   .make_up_lateness = worker.make_up_lateness,
-                   .kv_events = publishers.kv_events.get(),
-                   .pass_metrics = publishers.pass_metrics.get(),
-                   .positional_kv_events = worker.ports.positional,
-                   .startup_ms = worker.startup_ms,
-                   .deliver = [&](std::vector<StreamEvent>&& batch) {
-                     queue.Push(std::move(batch));
-                   },
-                   .deliver_kv = std::move(deliver_kv)});
+  EngineHost host(
+      {.engine = worker.engine,
+       .workers = worker.workers,
+       .make_up_lateness = worker.make_up_lateness,
+       .kv_events = publishers.kv_events.get(),
+       .pass_metrics = publishers.pass_metrics.get(),
+       .positional_kv_events = worker.ports.positional,
+       .startup_ms = worker.startup_ms,
+       .deliver = [&](std::vector<StreamEvent>&& batch) { queue.Push(std::move(batch)); },
+       .deliver_kv = std::move(deliver_kv)});
   if (policy != nullptr) {
     dispatcher.UseRouter(std::move(policy), shape, [&] { return host.clock().NowMs(); });
   }

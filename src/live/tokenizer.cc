@@ -90,7 +90,7 @@ void Tokenizer::Encode(std::string_view text, std::vector<std::uint32_t>& out) c
       while (end < text.size() && end - at <= longest_word_ && IsLower(text[end])) {
         ++end;
       }
-      std::uint32_t const* found = nullptr;
+      std::const uint32_t* found = nullptr;
       // The whole word first, then shorter heads of it.
       for (; end > at + 1 && found == nullptr; --end) {
         const std::string_view head = text.substr(at, end - at);
@@ -120,8 +120,8 @@ void Utf8Stream::Push(std::string_view bytes, std::string& out) {
   for (const char c : bytes) {
     if (size_ > 0) {
       const auto lead = static_cast<unsigned char>(held_[0]);
-      const bool fits = IsContinuation(c) &&
-                        (size_ > 1 || SecondFits(lead, static_cast<unsigned char>(c)));
+      const bool fits =
+          IsContinuation(c) && (size_ > 1 || SecondFits(lead, static_cast<unsigned char>(c)));
       if (fits) {
         held_[size_++] = c;
         if (size_ == CharacterLength(lead)) {

@@ -25,8 +25,8 @@ std::string Decoded(const Tokenizer& tokenizer, const std::vector<std::uint32_t>
 
 TEST(Tokenizer, GivesTheTextBackAndTakesWordsAsOneToken) {
   const Tokenizer tokenizer;
-  for (const std::string text :
-       {"the end of the line", " the  the", "Hello, World! 42", "na\u00efve \u96ea \U0001f642", "\n\t", ""}) {
+  for (const std::string text : {"the end of the line", " the  the", "Hello, World! 42",
+                                 "na\u00efve \u96ea \U0001f642", "\n\t", ""}) {
     std::vector<std::uint32_t> ids;
     tokenizer.Encode(text, ids);
     EXPECT_EQ(Decoded(tokenizer, ids), text);
@@ -92,7 +92,7 @@ TEST(LiveRequest, TokensAndBlockNamesAreAFunctionOfTheRequest) {
   request.NameBlocks(4, 1000);
   ASSERT_EQ(request.blocks.size(), 2U);
   EXPECT_EQ(request.blocks[0], 14643705804678351452ULL);  // of the tokens 1, 2, 3, 4
-  LiveRequest next;  // a turn that repeats prompt and answer
+  LiveRequest next;                                       // a turn that repeats prompt and answer
   for (std::uint64_t i = 0; i < 9; ++i) {
     next.prompt.push_back(request.TokenAt(i));
   }

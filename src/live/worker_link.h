@@ -20,7 +20,7 @@ struct WorkerCard {
   std::string id;  // unique among the workers
   std::uint32_t ranks = 1;
   std::uint64_t block_size = 64;
-  std::uint64_t total_blocks = 0;  // per rank
+  std::uint64_t total_blocks = 0;   // per rank
   std::uint64_t max_model_len = 0;  // 0: no limit
   std::uint64_t max_num_seqs = 0;
   std::uint64_t max_num_batched_tokens = 0;

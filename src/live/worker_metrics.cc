@@ -18,23 +18,23 @@ namespace {
 
 using engine::Backend;
 
-constexpr std::array kVllmTtft = {.001, .005, .01, .02, .04, .06, .08, .1,   .25,  .5,   .75,
+constexpr std::array kVllmTtft = {.001, .005, .01, .02, .04, .06, .08, .1,  .25,  .5,   .75,
                                   1.,   2.5,  5.,  7.5, 10., 20., 40., 80., 160., 640., 2560.};
 constexpr std::array kVllmItl = {.01, .025, .05, .075, .1,  .15, .2,  .3,  .4, .5,
                                  .75, 1.,   2.5, 5.,   7.5, 10., 20., 40., 80.};
-constexpr std::array kVllmE2e = {.3,  .5,  .8,  1.,  1.5, 2.,   2.5,  5.,   10.,  15.,
-                                 20., 30., 40., 50., 60., 120., 240., 480., 960., 1920., 7680.};
-constexpr std::array kSglangTtft = {.1, .2, .4,  .6,  .8,  1.,  2.,   4.,   6.,
+constexpr std::array kVllmE2e = {.3,  .5,  .8,  1.,  1.5,  2.,   2.5,  5.,   10.,   15.,  20.,
+                                 30., 40., 50., 60., 120., 240., 480., 960., 1920., 7680.};
+constexpr std::array kSglangTtft = {.1, .2,  .4,  .6,  .8,  1.,  2.,   4.,   6.,
                                     8., 10., 20., 40., 60., 80., 100., 200., 400.};
-constexpr std::array kSglangItl = {.002, .004, .006, .008, .01, .015, .02, .025, .03, .035, .04, .06,
-                                   .08,  .1,   .2,   .4,   .6,  .8,   1.,  2.,   4.,  6.,   8.};
-constexpr std::array kSglangE2e = {.1, .2,  .4,  .6,  .8,  1.,   2.,   4.,   6.,    8.,    10.,
+constexpr std::array kSglangItl = {.002, .004, .006, .008, .01, .015, .02, .025,
+                                   .03,  .035, .04,  .06,  .08, .1,   .2,  .4,
+                                   .6,   .8,   1.,   2.,   4.,  6.,   8.};
+constexpr std::array kSglangE2e = {.1,  .2,  .4,  .6,  .8,   1.,   2.,   4.,   6.,    8.,    10.,
                                    20., 40., 60., 80., 100., 200., 400., 600., 1200., 1800., 2400.};
-constexpr std::array kTokenBounds = {1.,    2.,    5.,    10.,    20.,    50.,    100.,    200.,
-                                     500.,  1e3,   2e3,   5e3,    1e4,    2e4,    5e4,     1e5,
-                                     2e5,   5e5,   1e6};
-constexpr std::array kLateness = {1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3,
-                                  5e-3, 1e-2, 2e-2, 5e-2, .1,   .5};
+constexpr std::array kTokenBounds = {1.,  2.,  5.,  10., 20., 50., 100., 200., 500., 1e3,
+                                     2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5,  5e5,  1e6};
+constexpr std::array kLateness = {1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3,
+                                  2e-3, 5e-3, 1e-2, 2e-2, 5e-2, .1,   .5};
 
 std::span<const double> Bounds(Backend backend, std::span<const double> sglang,
                                std::span<const double> vllm) {
@@ -115,7 +115,8 @@ void WriteVllm(const WorkerStats& stats, const engine::EngineSettings& settings,
                    {"num_gpu_blocks", std::to_string(settings.num_gpu_blocks)},
                    {"cache_dtype", "auto"},
                    {"enable_prefix_caching", settings.enable_prefix_caching ? "True" : "False"}});
-    out.Gauge(std::string(prefix) + "cache_config_info", "Configuration of the KV cache", labels, 1);
+    out.Gauge(std::string(prefix) + "cache_config_info", "Configuration of the KV cache", labels,
+              1);
   }
 }
 

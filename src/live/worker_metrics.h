@@ -32,8 +32,8 @@ struct WorkerStats {
   WorkerStats(engine::Backend backend, std::uint32_t dp_size);
 
   std::vector<RankStats> ranks;
-  Histogram lateness_s;       // wake-ups after the modelled end of a pass
-  std::string model_name;     // of the first request; empty before it
+  Histogram lateness_s;    // wake-ups after the modelled end of a pass
+  std::string model_name;  // of the first request; empty before it
   std::uint64_t kv_messages = 0, kv_messages_dropped = 0;
 };
 

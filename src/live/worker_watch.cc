@@ -43,9 +43,8 @@ void WorkerWatch::Add(const WorkerAddress& address, std::uint32_t index, const W
     return;
   }
   const std::uint32_t place = dispatcher_.AddWorker(std::make_unique<RemoteLink>(
-      server_, address, index, card, [this, id = card.id](std::vector<StreamEvent>&& events) {
-        OnEvents(id, events);
-      }));
+      server_, address, index, card,
+      [this, id = card.id](std::vector<StreamEvent>&& events) { OnEvents(id, events); }));
   workers_.push_back({.id = card.id, .place = place, .address = address});
 }
 

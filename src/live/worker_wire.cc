@@ -167,8 +167,7 @@ bool ParseEvent(std::string_view line, StreamEvent& out) {
     case 'A':
     case 'T': {
       out.kind = line[0] == 'A' ? StreamEvent::Kind::kAdmitted : StreamEvent::Kind::kTokens;
-      const auto [end, error] =
-          std::from_chars(rest.data(), rest.data() + rest.size(), out.amount);
+      const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), out.amount);
       return error == std::errc() && end == rest.data() + rest.size();
     }
     case 'F':

@@ -51,8 +51,8 @@ bool SendFrames(zmq::socket_t& socket, std::initializer_list<std::string_view> f
   std::size_t left = frames.size();
   for (const std::string_view frame : frames) {
     --left;
-    const auto flags = zmq::send_flags::dontwait |
-                       (left > 0 ? zmq::send_flags::sndmore : zmq::send_flags::none);
+    const auto flags =
+        zmq::send_flags::dontwait | (left > 0 ? zmq::send_flags::sndmore : zmq::send_flags::none);
     if (!socket.send(zmq::buffer(frame.data(), frame.size()), flags)) {
       return false;
     }
@@ -152,8 +152,8 @@ void ZmqPublisher::State::Replay() {
   std::vector<Channel*> asked;
   for (const auto& channel : channels) {
     if (channel->router) {
-      items.push_back({.socket = channel->router.handle(), .fd = 0, .events = ZMQ_POLLIN,
-                       .revents = 0});
+      items.push_back(
+          {.socket = channel->router.handle(), .fd = 0, .events = ZMQ_POLLIN, .revents = 0});
       asked.push_back(channel.get());
     }
   }
@@ -198,8 +198,9 @@ void ZmqPublisher::State::Answer(Channel& channel) {
   const auto reply = [&](std::string_view topic, std::uint64_t n, std::string_view payload) {
     const std::array<char, 8> bytes = BigEndian(n);
     const std::string_view text(bytes.data(), bytes.size());
-    return options.replay_topic_frame ? SendFrames(channel.router, {identity, "", topic, text, payload})
-                                      : SendFrames(channel.router, {identity, "", text, payload});
+    return options.replay_topic_frame
+               ? SendFrames(channel.router, {identity, "", topic, text, payload})
+               : SendFrames(channel.router, {identity, "", text, payload});
   };
   for (const std::string& payload : found) {
     reply(channel.topic, number++, payload);

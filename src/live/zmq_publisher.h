@@ -24,8 +24,8 @@ struct ChannelOptions {
 
 struct PublisherOptions {
   std::vector<ChannelOptions> channels;
-  std::size_t kept = 10000;           // messages that can be replayed
-  bool replay_topic_frame = true;     // false: replies as vLLM itself sends them
+  std::size_t kept = 10000;        // messages that can be replayed
+  bool replay_topic_frame = true;  // false: replies as vLLM itself sends them
 };
 
 class ZmqPublisher {

@@ -298,10 +298,11 @@ TEST(ReplayFlags, ValuesAreChecked) {
 }
 
 TEST(ReplayFlags, WhatIsNotInThisVersionIsRefusedByName) {
-  EXPECT_EQ(ErrorOf(Trace(), [](ReplayFlags& f) {
-              f.replay_mode = "online";
-              f.capture_telemetry = true;
-            }),
+  EXPECT_EQ(ErrorOf(Trace(),
+                    [](ReplayFlags& f) {
+                      f.replay_mode = "online";
+                      f.capture_telemetry = true;
+                    }),
             "--capture-telemetry: only supports --replay-mode offline");
   for (const UnavailableFlag& flag : UnavailableFlags()) {
     EXPECT_EQ(ErrorOf(Trace(), [&](ReplayFlags& f) { f.unavailable.emplace_back(flag.name); }),

@@ -55,8 +55,7 @@ SglangCore::SglangCore(const EngineSettings& settings, const CoreOptions& option
       role_(settings.worker_role),
       options_(options),
       calendar_allowed_(options.fast_path && !options.capture_metrics && !options.capture_tokens &&
-                        speculative_tokens_ == 0 &&
-                        settings.block_size <= kLargestCalendarPage),
+                        speculative_tokens_ == 0 && settings.block_size <= kLargestCalendarPage),
       timer_(settings.timing, settings.speedup_ratio, settings.decode_speedup_ratio),
       cache_(settings.num_gpu_blocks),
       events_(settings.enable_prefix_caching ? options.events : nullptr),  // nothing to find
