@@ -14,6 +14,7 @@
 #include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/report_paths.h"
+#include "live/online_replay.h"
 #include "report/chrome_trace.h"
 #include "report/html_page.h"
 #include "report/json_report.h"
@@ -41,6 +42,11 @@ std::unexpected<Error> Stopped() { return FailedError("", "interrupted"); }
 Result<report::FinishedRun> Simulate(const scenario::Scenario& scenario, Clock::time_point start) {
   Progress progress;
   report::RunSetup setup;
+  if (scenario.online) {
+    setup.simulate = [](const auto& played, auto& source, const auto& hooks) {
+      return live::RunOnline(played, source, hooks);
+    };
+  }
   setup.hooks.progress = [&](double now_ms, std::uint64_t done, std::uint64_t total) {
     progress.Update(now_ms, done, total);
     return !Interrupted();

@@ -16,6 +16,7 @@
 #include "cli/cmd_explain.h"
 #include "cli/cmd_predict.h"
 #include "cli/cmd_replay.h"
+#include "cli/cmd_serve.h"
 #include "cli/cmd_trace.h"
 #include "cli/replay_options.h"
 #include "config/decode.h"
@@ -97,7 +98,7 @@ void AddCommands(CLI::App& app, Options& options) {
   }
 }
 
-int RunCommand(const CLI::App& app, const Options& options) {
+int RunCommand(const CLI::App& app, const Options& options, const LiveCommands& live) {
   for (const char* name : {"predict", "replay", "schema"}) {
     const CLI::App& command = *app.get_subcommand(name);
     if (const std::vector<std::string> rest = command.remaining(); !rest.empty()) {
@@ -118,6 +119,9 @@ int RunCommand(const CLI::App& app, const Options& options) {
   }
   if (app.got_subcommand("estimate")) {
     return RunEstimate(options.estimate);
+  }
+  if (live.parsed()) {
+    return live.Run();
   }
   if (app.got_subcommand("compare")) {
     return RunCompare(options.compare);
@@ -142,6 +146,7 @@ int Run(int argc, const char* const* argv) {
   app.set_version_flag("--version", std::string(kVersion));
   Options options;
   AddCommands(app, options);
+  const LiveCommands live(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
@@ -151,7 +156,7 @@ int Run(int argc, const char* const* argv) {
     return ReportError(rest.empty() ? Error{.where = "", .message = error.what()}
                                     : UnknownArgument(app, rest.front()));
   }
-  return RunCommand(app, options);
+  return RunCommand(app, options, live);
 }
 
 }  // namespace

@@ -82,7 +82,8 @@ constexpr std::array kLoad = {
              "Closed loop: this many requests or sessions at a time, times ignored"),
     TextFlag("--arrival-speedup-ratio", &ReplayFlags::arrival_speedup_ratio, "RATIO",
              "Divides arrival times (default 1)"),
-    TextFlag("--replay-mode", &ReplayFlags::replay_mode, "MODE", "offline (default)"),
+    TextFlag("--replay-mode", &ReplayFlags::replay_mode, "MODE",
+             "offline (default), or online: in real time"),
 };
 
 constexpr std::array kDeployment = {

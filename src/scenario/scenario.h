@@ -51,6 +51,7 @@ struct Scenario {
     return prefill_engine ? prefill_engine->block_size : engine.block_size;
   }
   bool disaggregated() const { return prefill_engine.has_value(); }
+  bool online = false;        // in real time
   bool pass_by_pass = false;  // switches the fast path off; results are the same
 };
 
