@@ -6,11 +6,12 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build demo test bench format layout tidy analyze asan fuzz conformance browser clean bootstrap bootstrap-lint bootstrap-fuzz bootstrap-browser
+.PHONY: build demo test perfdata bench format layout tidy analyze asan fuzz conformance browser clean bootstrap bootstrap-lint bootstrap-fuzz bootstrap-browser
 
 CPP_FOLDERS := $(wildcard src tests bench fuzz)
 CPP_FILES = find $(CPP_FOLDERS) \( -name '*.h' -o -name '*.cc' \) -print0
 FUZZ_SECONDS ?= 60
+PERFDATA_TOOLS := numpy==2.4.6 packaging==26.4 pyarrow==26.0.1 PyYAML==6.0.4 zstandard==0.25.0
 CLANG_TIDY := build/lint/clang_tidy/data/bin/clang-tidy
 
 bootstrap: ## the packages that the build needs
@@ -40,6 +41,13 @@ test: build/dev/build.ninja ## every test
 asan: build/asan/build.ninja ## every test under the address and undefined behaviour sanitizers
 	@cmake --build --preset asan
 	@ctest --preset asan
+
+# SYSTEM and BACKEND choose; both may name several.
+perfdata: ## measured performance data of every system, or of SYSTEM="h100_sxm ..." BACKEND="vllm ..."
+	@[ -x build/perfdata/bin/python ] || python3 -m venv build/perfdata
+	@build/perfdata/bin/pip install --quiet $(PERFDATA_TOOLS)
+	@PYTHONPATH=python build/perfdata/bin/python -m dynosim.perfdata install \
+	  $(foreach s,$(SYSTEM),--system $(s)) $(foreach b,$(BACKEND),--backend $(b))
 
 bench: build ## every benchmark program under bench/
 	@cmake --build --preset release --target benchmarks

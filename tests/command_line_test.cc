@@ -100,7 +100,7 @@ TEST_F(CommandLine, VersionAndHelpGoToStandardOutput) {
 TEST_F(CommandLine, UsageErrorsAreOneLineWithExitCode2) {
   const std::string trace = Write("t.jsonl", std::string(kRow));
   const std::pair<std::vector<std::string>, std::string> cases[] = {
-      {{}, "a command is needed: replay, trace, explain or compare; see dynosim --help"},
+      {{}, "a command is needed, such as predict or replay; see dynosim --help"},
       {{"predict"}, "unexpected argument 'predict'"},
       {{"--verison"}, "unknown flag --verison; did you mean --version?"},
       {{"replay"},

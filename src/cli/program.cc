@@ -12,7 +12,9 @@
 
 #include "base/result.h"
 #include "cli/cmd_compare.h"
+#include "cli/cmd_estimate.h"
 #include "cli/cmd_explain.h"
+#include "cli/cmd_predict.h"
 #include "cli/cmd_replay.h"
 #include "cli/cmd_trace.h"
 #include "cli/replay_options.h"
@@ -80,6 +82,15 @@ int Run(int argc, const char* const* argv) {
   AddTraceCommand(app, trace);
   CompareCommand compare;
   AddCompareCommand(app, compare);
+  PredictOptions prediction;
+  CLI::App* predict = AddPredictCommand(app, prediction);
+  CLI::App* schema = AddSchemaCommand(app, prediction);
+  predict->allow_extras();
+  schema->allow_extras();
+  EstimateOptions estimate;
+  AddEstimateCommand(app, estimate);
+  ListOptions lists;
+  AddListCommands(app, lists);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
@@ -89,8 +100,19 @@ int Run(int argc, const char* const* argv) {
     return ReportError(rest.empty() ? Error{.where = "", .message = error.what()}
                                     : UnknownArgument(app, rest.front()));
   }
-  if (const std::vector<std::string> rest = replay->remaining(); !rest.empty()) {
-    return ReportError(UnknownArgument(*replay, rest.front()));
+  for (const CLI::App* command : {replay, predict, schema}) {
+    if (const std::vector<std::string> rest = command->remaining(); !rest.empty()) {
+      return ReportError(UnknownArgument(*command, rest.front()));
+    }
+  }
+  if (app.got_subcommand("estimate")) {
+    return RunEstimate(estimate);
+  }
+  if (app.got_subcommand("models")) {
+    return RunModels(lists);
+  }
+  if (app.got_subcommand("systems")) {
+    return RunSystems(lists);
   }
   if (!trace.action.empty()) {
     return RunTrace(trace);
@@ -98,13 +120,19 @@ int Run(int argc, const char* const* argv) {
   if (compare.command->parsed()) {
     return RunCompare(compare);
   }
+  if (predict->parsed()) {
+    return RunPredict(prediction);
+  }
+  if (schema->parsed()) {
+    return RunSchema(prediction);
+  }
   if (explain->parsed()) {
     return RunExplain(report, request);
   }
   if (!replay->parsed()) {
-    return ReportError({.where = "",
-                        .message = "a command is needed: replay, trace, explain or compare; see "
-                                   "dynosim --help"});
+    return ReportError(
+        {.where = "",
+         .message = "a command is needed, such as predict or replay; see dynosim --help"});
   }
   return RunReplay(flags);
 }

@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "engine/settings.h"
 #include "engine/settings_decode.h"
+#include "scenario/limits.h"
 #include "scenario/router_flags.h"
 #include "scenario/scenario.h"
 #include "workload/spec.h"
@@ -52,9 +53,6 @@ constexpr std::array kUnavailable = {
 constexpr std::string_view kEngineFlag = "--extra-engine-args";
 constexpr std::string_view kPrefillFlag = "--prefill-engine-args";
 constexpr std::string_view kDecodeFlag = "--decode-engine-args";
-constexpr std::uint32_t kMaxWorkers = 65'536;
-// Ranks are objects in memory from the start.
-constexpr std::uint64_t kMaxRanks = 1'000'000;
 constexpr double kMax = std::numeric_limits<double>::max();
 
 using Text = ReplayFlags::Text;

@@ -46,7 +46,7 @@ struct Scenario {
   router::RouterSettings router;
   std::optional<Placements> placements{};  // forced decisions
   std::string placements_path{};           // where they come from, for reports
-  // Tokens of a KV block, the same in both pools of a disaggregated topology.
+  // Tokens of a KV block of the engine that computes prompts.
   std::uint64_t block_size() const {
     return prefill_engine ? prefill_engine->block_size : engine.block_size;
   }

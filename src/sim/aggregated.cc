@@ -31,8 +31,7 @@ AggregatedRun::AggregatedRun(const scenario::Scenario& scenario, workload::Reque
 
 void AggregatedRun::FillOutcome(Outcome& outcome) const {
   outcome.decode_worker_seconds = static_cast<double>(scenario_.num_workers) * now_ms() / 1000.0;
-  outcome.decode_gpus_per_worker =
-      std::uint64_t{scenario_.engine.tensor_parallel_size} * scenario_.engine.dp_size;
+  outcome.decode_gpus_per_worker = scenario_.engine.gpus();
 }
 
 Result<void> AggregatedRun::Drain(double now_ms) {

@@ -28,10 +28,6 @@ double WorkerSeconds(std::uint32_t workers, double end_ms) {
   return static_cast<double>(workers) * end_ms / 1000.0;
 }
 
-std::uint64_t GpusOf(const engine::EngineSettings& settings) {
-  return std::uint64_t{settings.tensor_parallel_size} * settings.dp_size;
-}
-
 }  // namespace
 
 DisaggregatedRun::DisaggregatedRun(const scenario::Scenario& scenario,
@@ -62,8 +58,8 @@ DisaggregatedRun::DisaggregatedRun(const scenario::Scenario& scenario,
 void DisaggregatedRun::FillOutcome(Outcome& outcome) const {
   outcome.prefill_worker_seconds = WorkerSeconds(prefill_.workers, now_ms());
   outcome.decode_worker_seconds = WorkerSeconds(decode_.workers, now_ms());
-  outcome.prefill_gpus_per_worker = GpusOf(*prefill_.settings);
-  outcome.decode_gpus_per_worker = GpusOf(*decode_.settings);
+  outcome.prefill_gpus_per_worker = prefill_.settings->gpus();
+  outcome.decode_gpus_per_worker = decode_.settings->gpus();
 }
 
 std::optional<double> DisaggregatedRun::NextTopologyEventMs() const {
@@ -292,7 +288,8 @@ void DisaggregatedRun::OnHeld(std::uint32_t request, double now_ms) {
   Push(source_first_ ? ActionKind::kReserveDestination : ActionKind::kStartTransfer, request);
 }
 
-// Chapter 30, section 6.3: the prefill engine's values count, evaluated left to right.
+// Chapter 30, section 6.3: the prefill engine's values count, evaluated left to right; blocks are
+// those of the decode engine.
 double DisaggregatedRun::TransferMs(const Handoff& h) const {
   const engine::EngineSettings& s = *prefill_.settings;
   if (!s.kv_transfer_bytes_per_token || s.kv_transfer_bandwidth_gbps.value_or(0.0) == 0.0) {
@@ -300,7 +297,7 @@ double DisaggregatedRun::TransferMs(const Handoff& h) const {
   }
   const std::uint64_t tokens = s.kv_transfer_timing == engine::TransferTiming::kFullPrompt
                                    ? h.request.prompt_tokens
-                                   : h.fresh_blocks * s.block_size;
+                                   : h.fresh_blocks * decode_.settings->block_size;
   return static_cast<double>(tokens) * static_cast<double>(*s.kv_transfer_bytes_per_token) /
          (*s.kv_transfer_bandwidth_gbps * 1e9) * 1000.0;
 }
