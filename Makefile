@@ -6,15 +6,17 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build demo test bench format layout tidy asan fuzz conformance clean bootstrap bootstrap-lint bootstrap-fuzz
+.PHONY: build demo test perfdata bench format layout tidy analyze asan fuzz conformance browser clean bootstrap bootstrap-lint bootstrap-fuzz bootstrap-browser
 
 CPP_FOLDERS := $(wildcard src tests bench fuzz)
 CPP_FILES = find $(CPP_FOLDERS) \( -name '*.h' -o -name '*.cc' \) -print0
 FUZZ_SECONDS ?= 60
+PERFDATA_TOOLS := numpy==2.4.6 packaging==26.4 pyarrow==26.0.1 PyYAML==6.0.4 zstandard==0.25.0
+CLANG_TIDY := build/lint/clang_tidy/data/bin/clang-tidy
 
 bootstrap: ## the packages that the build needs
 	@scripts/bootstrap
-bootstrap-lint bootstrap-fuzz: bootstrap-%:
+bootstrap-lint bootstrap-fuzz bootstrap-browser: bootstrap-%:
 	@scripts/bootstrap $*
 
 # Configures a preset once; afterwards ninja notices changes by itself.
@@ -40,12 +42,22 @@ asan: build/asan/build.ninja ## every test under the address and undefined behav
 	@cmake --build --preset asan
 	@ctest --preset asan
 
+# SYSTEM and BACKEND choose; both may name several.
+perfdata: ## measured performance data of every system, or of SYSTEM="h100_sxm ..." BACKEND="vllm ..."
+	@[ -x build/perfdata/bin/python ] || python3 -m venv build/perfdata
+	@build/perfdata/bin/pip install --quiet $(PERFDATA_TOOLS)
+	@PYTHONPATH=python build/perfdata/bin/python -m dynosim.perfdata install \
+	  $(foreach s,$(SYSTEM),--system $(s)) $(foreach b,$(BACKEND),--backend $(b))
+
 bench: build ## every benchmark program under bench/
 	@cmake --build --preset release --target benchmarks
 	@for source in bench/*.cc; do name=$$(basename $$source .cc); echo "== $$name"; build/release/$$name; done
 
 conformance: build ## the recorded results of the reference
 	@tests/conformance/run --bin build/dynosim
+
+browser: build bootstrap-browser ## the HTML report in headless Chromium
+	@tests/browser/page_test.py --bin build/dynosim
 
 fuzz: build/fuzz/build.ninja ## every fuzz target for FUZZ_SECONDS seconds
 	@cmake --build --preset fuzz --target fuzzers
@@ -59,9 +71,17 @@ layout: bootstrap-lint ## project rules and layout
 	@$(CPP_FILES) | xargs -0 -r clang-format-19 --dry-run -Werror
 
 # The compile commands are written anew each time, because no build notices new files here.
-tidy: layout build/tidy/build.ninja ## project rules, layout, static analysis
+tidy: layout build/tidy/build.ninja $(CLANG_TIDY) ## project rules, layout, clang-tidy
 	@cmake --preset tidy >build/tidy.log 2>&1 || { cat build/tidy.log; exit 1; }
-	@tools/lint.py build/tidy
+	@tools/lint.py build/tidy --tool $(CLANG_TIDY) $(TIDY_ARGS)
+
+analyze: TIDY_ARGS = --analyze
+analyze: tidy ## clang-tidy with its path analysis, which takes an hour
+
+# Versions before 21 look through every system header, which takes three times as long.
+$(CLANG_TIDY):
+	@python3 -m pip install --quiet --disable-pip-version-check --target build/lint clang-tidy==23.1.4
+	@touch $@
 
 clean: ## removes everything that was built
 	rm -rf build

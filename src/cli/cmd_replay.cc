@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <ctime>
 #include <string>
-#include <utility>
 
 #include "base/result.h"
 #include "cli/interrupt.h"
@@ -16,17 +15,14 @@
 #include "cli/progress.h"
 #include "cli/report_paths.h"
 #include "live/online_replay.h"
-#include "report/agentic.h"
+#include "report/chrome_trace.h"
+#include "report/html_page.h"
 #include "report/json_report.h"
 #include "report/per_request.h"
-#include "report/summary.h"
+#include "report/run_report.h"
 #include "report/table.h"
 #include "report/telemetry.h"
 #include "scenario/replay_flags.h"
-#include "sim/outcome.h"
-#include "sim/run.h"
-#include "workload/agentic_source.h"
-#include "workload/load.h"
 
 namespace dynosim::cli {
 namespace {
@@ -43,19 +39,29 @@ std::tm LocalTime() {
 // The error of an interrupted run; its text is not shown.
 std::unexpected<Error> Stopped() { return FailedError("", "interrupted"); }
 
-Result<sim::Outcome> Simulate(const scenario::Replay& replay, workload::RequestSource& source) {
+Result<report::FinishedRun> Simulate(const scenario::Scenario& scenario, Clock::time_point start) {
   Progress progress;
-  const sim::RunHooks hooks{
-      .progress = [&](double now_ms, std::uint64_t done, std::uint64_t total) {
-        progress.Update(now_ms, done, total);
-        return !Interrupted();
-      }};
-  auto outcome = replay.scenario.online ? live::RunOnline(replay.scenario, source, hooks)
-                                        : sim::RunOffline(replay.scenario, source, hooks);
+  report::RunSetup setup;
+  if (scenario.online) {
+    setup.simulate = [](const auto& played, auto& source, const auto& hooks) {
+      return live::RunOnline(played, source, hooks);
+    };
+  }
+  setup.hooks.progress = [&](double now_ms, std::uint64_t done, std::uint64_t total) {
+    progress.Update(now_ms, done, total);
+    return !Interrupted();
+  };
+  setup.warn = [](const std::string& warning) {
+    std::fprintf(stderr, "dynosim: warning: %s\n", warning.c_str());
+  };
+  setup.elapsed_ms = [start] {
+    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  };
+  auto run = report::RunScenario(scenario, setup);
   if (Interrupted()) {
     return Stopped();
   }
-  return outcome;
+  return run;
 }
 
 Result<void> Print(const std::string& text) {
@@ -65,22 +71,22 @@ Result<void> Print(const std::string& text) {
   return {};
 }
 
-Result<void> WriteFiles(const scenario::Replay& replay, const sim::Outcome& outcome,
-                        const workload::RequestSource& source, const report::Summary& summary) {
-  const report::SessionNames names = [&](std::uint32_t session) {
-    return source.SessionName(session);
-  };
-  DYNO_TRY_VOID(report::WriteJsonReport(replay.report_json, {.summary = summary,
-                                                             .outcome = outcome,
-                                                             .scenario = replay.scenario,
-                                                             .session_names = names,
-                                                             .agentic = source.Agentic()}));
+Result<void> WriteFiles(const scenario::Replay& replay, const report::FinishedRun& run) {
+  const report::ReportParts parts = run.Parts(replay.scenario);
+  DYNO_TRY_VOID(report::WriteJsonReport(replay.report_json, parts));
+  if (!replay.report_html.empty()) {
+    DYNO_TRY_VOID(report::WriteHtmlPage(replay.report_html,
+                                        {.title = "Simulated serving run", .run = &parts}));
+  }
   if (!replay.report_jsonl.empty()) {
-    DYNO_TRY_VOID(
-        report::WriteRequestsJsonl(replay.report_jsonl, outcome, names, source.Agentic()));
+    DYNO_TRY_VOID(report::WriteRequestsJsonl(replay.report_jsonl, run.outcome, run.session_names,
+                                             run.source->Agentic()));
+  }
+  if (!replay.trace_out.empty()) {
+    DYNO_TRY_VOID(report::WriteChromeTraceFile(replay.trace_out, run.outcome, run.session_names));
   }
   if (!replay.scenario.telemetry.jsonl_path.empty()) {
-    DYNO_TRY_VOID(report::WriteTelemetryJsonl(replay.scenario.telemetry.jsonl_path, outcome));
+    DYNO_TRY_VOID(report::WriteTelemetryJsonl(replay.scenario.telemetry.jsonl_path, run.outcome));
   }
   return {};
 }
@@ -90,30 +96,16 @@ Result<void> Replay(const scenario::ReplayFlags& flags) {
   DYNO_TRY_VOID(ResolveOutputs(replay, LocalTime()));
   if (flags.telemetry_sample_interval_ms && !replay.scenario.telemetry.enabled()) {
     std::fputs(
-        "dynosim: warning: --telemetry-sample-interval-ms does nothing without --capture-telemetry "
-        "or --telemetry-jsonl\n",
+        "dynosim: warning: --telemetry-sample-interval-ms does nothing without "
+        "--capture-telemetry, "
+        "--telemetry-jsonl or --report-html\n",
         stderr);
   }
-  const Clock::time_point start = Clock::now();
-  DYNO_TRY(const workload::LoadedWorkload loaded,
-           workload::LoadWorkload(replay.scenario.workload, replay.scenario.block_size()));
-  for (const std::string& warning : loaded.warnings) {
-    std::fprintf(stderr, "dynosim: warning: %s\n", warning.c_str());
-  }
-  if (Interrupted()) {
-    return Stopped();
-  }
-  DYNO_TRY(const sim::Outcome outcome, Simulate(replay, *loaded.source));
-  const std::chrono::duration<double, std::milli> wall = Clock::now() - start;
-  report::Summary summary =
-      report::Summarize(outcome, replay.scenario, {.wall_time_ms = wall.count()});
-  if (const workload::AgenticSource* const agentic = loaded.source->Agentic()) {
-    summary.agentic = report::SummarizeAgentic(*agentic, replay.scenario);
-  }
+  DYNO_TRY(const report::FinishedRun run, Simulate(replay.scenario, Clock::now()));
   // Files first: a reader that closes the pipe early must not cost the report. The table is shown
   // even when a file cannot be written.
-  const Result<void> written = WriteFiles(replay, outcome, *loaded.source, summary);
-  std::string text = report::RenderTable(summary) + "\n";
+  const Result<void> written = WriteFiles(replay, run);
+  std::string text = report::RenderTable(run.summary) + "\n";
   if (written) {
     text += "Saved full report to: " + replay.report_json + "\n";
   }

@@ -3,6 +3,7 @@
 #include "config/decode.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,6 +19,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "config/schema.h"
 
 namespace dynosim::config {
 namespace {
@@ -55,6 +57,10 @@ std::string NumberText(double v) {
 
 std::string AllowedNumber(NumberRange range) {
   const NumberRange all;
+  if (range.above_min) {
+    return "a finite number > " + NumberText(range.min) +
+           (range.max != all.max ? " and <= " + NumberText(range.max) : "");
+  }
   return Allowed("a finite number", range.min != all.min, NumberText(range.min),
                  range.max != all.max, NumberText(range.max));
 }
@@ -116,6 +122,9 @@ std::string Shown(const Json& value) {
   if (value.is_array()) {
     return "an array";
   }
+  if (value.is_double() && !std::isfinite(value.number())) {
+    return std::isnan(value.number()) ? "nan" : "infinity";
+  }
   return Shorten(DumpJson(value));
 }
 
@@ -162,26 +171,36 @@ const Json* Decoder::Declare(std::string_view name) {
 }
 
 std::optional<std::uint64_t> Decoder::ReadInteger(std::string_view name, IntegerRange range,
-                                                  bool nullable) {
+                                                  std::string_view keyword, const Json& initial) {
+  if (schema_ != nullptr) {
+    Record(name, IntegerType(range, keyword), initial);
+  }
   const Json* value = Declare(name);
-  if (value == nullptr || (nullable && value->is_null())) {
+  if (value == nullptr || (keyword == "null" && value->is_null()) ||
+      (!keyword.empty() && value->is_string() && value->string() == keyword)) {
     return std::nullopt;
   }
   const auto read = AsUnsigned(*value);
   if (!read || *read < range.min || *read > range.max) {
-    Fail(name, "must be " + AllowedInteger(range) + (nullable ? " or null" : "") + ", got " +
+    Fail(name, "must be " + AllowedInteger(range) +
+                   (keyword.empty() ? "" : " or " + std::string(keyword)) + ", got " +
                    Shown(*value));
     return std::nullopt;
   }
   return read;
 }
 
-std::optional<double> Decoder::ReadNumber(std::string_view name, NumberRange range, bool nullable) {
+std::optional<double> Decoder::ReadNumber(std::string_view name, NumberRange range, bool nullable,
+                                          const Json& initial) {
+  if (schema_ != nullptr) {
+    Record(name, NumberType(range, nullable), initial);
+  }
   const Json* value = Declare(name);
   if (value == nullptr || (nullable && value->is_null())) {
     return std::nullopt;
   }
-  if (!value->is_number() || !(value->number() >= range.min && value->number() <= range.max)) {
+  if (!value->is_number() || !(value->number() >= range.min && value->number() <= range.max) ||
+      (range.above_min && value->number() == range.min)) {
     Fail(name, "must be " + AllowedNumber(range) + (nullable ? " or null" : "") + ", got " +
                    Shown(*value));
     return std::nullopt;
@@ -190,23 +209,33 @@ std::optional<double> Decoder::ReadNumber(std::string_view name, NumberRange ran
 }
 
 std::optional<std::size_t> Decoder::ReadChoice(std::string_view name,
-                                               std::span<const std::string_view> choices) {
+                                               std::span<const std::string_view> choices,
+                                               std::string_view initial) {
+  if (schema_ != nullptr) {
+    Record(name, ChoiceType(choices), initial.empty() ? Json() : Json(initial));
+  }
   const Json* value = Declare(name);
   if (value == nullptr) {
     return std::nullopt;
   }
+  std::string_view nearest;
   if (value->is_string()) {
     const auto found = std::ranges::find(choices, value->string());
     if (found != choices.end()) {
       return static_cast<std::size_t>(found - choices.begin());
     }
+    nearest = choices.size() > 1 ? NearestName(value->string(), choices) : nearest;
   }
   Fail(name, (choices.size() == 1 ? "must be " : "must be one of ") + Join(choices) + ", got " +
-                 Shown(*value));
+                 Shown(*value) +
+                 (nearest.empty() ? "" : "; did you mean " + std::string(nearest) + "?"));
   return std::nullopt;
 }
 
 void Decoder::Field(std::string_view name, bool& out) {
+  if (schema_ != nullptr) {
+    Record(name, TypeNamed("boolean", false), out);
+  }
   const Json* value = Declare(name);
   if (value == nullptr) {
     return;
@@ -219,16 +248,19 @@ void Decoder::Field(std::string_view name, bool& out) {
 }
 
 void Decoder::Field(std::string_view name, double& out, NumberRange range) {
-  out = ReadNumber(name, range, false).value_or(out);
+  out = ReadNumber(name, range, false, out).value_or(out);
 }
 
 void Decoder::Field(std::string_view name, std::optional<double>& out, NumberRange range) {
-  if (const auto read = ReadNumber(name, range, true)) {
+  if (const auto read = ReadNumber(name, range, true, out ? Json(*out) : Json())) {
     out = read;
   }
 }
 
 void Decoder::Field(std::string_view name, std::optional<std::string>& out) {
+  if (schema_ != nullptr) {
+    Record(name, TypeNamed("string", true), out ? Json(*out) : Json());
+  }
   const Json* value = Declare(name);
   if (value == nullptr || value->is_null()) {
     return;
@@ -241,6 +273,9 @@ void Decoder::Field(std::string_view name, std::optional<std::string>& out) {
 }
 
 void Decoder::Field(std::string_view name, std::string& out) {
+  if (schema_ != nullptr) {
+    Record(name, TypeNamed("string", false), out.empty() ? Json() : Json(out));
+  }
   const Json* value = Declare(name);
   if (value == nullptr) {
     return;
@@ -252,10 +287,46 @@ void Decoder::Field(std::string_view name, std::string& out) {
   out = value->string();
 }
 
+void Decoder::Field(std::string_view name, std::optional<std::uint64_t>& out, IntegerRange range,
+                    std::string_view keyword) {
+  if (const auto read = ReadInteger(name, range, keyword, keyword)) {
+    out = read;
+  }
+}
+
+void Decoder::Field(std::string_view name, std::string& out,
+                    std::span<const std::string_view> names) {
+  if (const auto index = ReadChoice(name, names, out)) {
+    out = names[*index];
+  }
+}
+
+void Decoder::Field(std::string_view name, std::vector<std::string>& out) {
+  if (schema_ != nullptr) {
+    Record(name, StringListType(), Json());
+  }
+  const Json* value = Declare(name);
+  if (value == nullptr) {
+    return;
+  }
+  const bool fits =
+      value->is_array() && !value->array().empty() &&
+      std::ranges::all_of(value->array(), [](const Json& v) { return v.is_string(); });
+  if (!fits) {
+    Fail(name, "must be a list of at least one string, got " +
+                   (value->is_array() && value->array().empty() ? "an empty one" : Shown(*value)));
+    return;
+  }
+  out.clear();
+  for (const Json& item : value->array()) {
+    out.push_back(item.string());
+  }
+}
+
 void Decoder::Limit(std::string_view name, std::uint64_t& out, IntegerRange range,
                     std::uint64_t unlimited) {
   const Json* value = value_->Find(name);
-  if (const auto read = ReadInteger(name, range, true)) {
+  if (const auto read = ReadInteger(name, range, "null", out)) {
     out = *read;
   } else if (value != nullptr && value->is_null()) {
     out = unlimited;
@@ -263,19 +334,86 @@ void Decoder::Limit(std::string_view name, std::uint64_t& out, IntegerRange rang
 }
 
 void Decoder::Object(std::string_view name, const std::function<void(Decoder&)>& fields) {
+  ReadObject(name, fields, Presence::kDefaults);
+}
+
+bool Decoder::ObjectIfPresent(std::string_view name, const std::function<void(Decoder&)>& fields) {
+  return ReadObject(name, fields, Presence::kOptional);
+}
+
+bool Decoder::OptionalObject(std::string_view name, const std::function<void(Decoder&)>& fields) {
+  return ReadObject(name, fields, Presence::kNullable);
+}
+
+bool Decoder::ReadObject(std::string_view name, const std::function<void(Decoder&)>& fields,
+                         Presence presence) {
   static const Json absent = Json::Object();
+  const bool nullable = presence == Presence::kNullable;
+  if (schema_ != nullptr) {
+    const std::string_view doc = std::exchange(doc_, {});
+    Json type = DescribeFields(fields);
+    doc_ = doc;
+    Record(name, nullable ? OrNullType(std::move(type)) : std::move(type), Json());
+  }
   const Json* value = Declare(name);
-  Decoder inner(value == nullptr ? absent : *value, PathOf(name));
+  const bool present = value != nullptr && !(nullable && value->is_null());
+  if (presence != Presence::kDefaults && !present) {
+    return false;
+  }
+  Decoder inner(present ? *value : absent, PathOf(name));
   fields(inner);
   inner.CheckUnknown();
   if (inner.error_ && !error_) {
     error_ = std::move(inner.error_);
   }
+  return present;
 }
 
-const Json* Decoder::Raw(std::string_view name) { return Declare(name); }
+std::size_t Decoder::Variants(std::string_view tag, std::span<const Variant> variants) {
+  if (schema_ != nullptr) {
+    RecordVariants(tag, variants);
+    return 0;
+  }
+  std::vector<std::string_view> names;
+  for (const Variant& variant : variants) {
+    names.push_back(variant.name);
+  }
+  const std::size_t chosen = ReadChoice(tag, names, names.front()).value_or(0);
+  if (!failed()) {
+    variants[chosen].fields(*this);
+    CheckForms(tag, variants, chosen);
+  }
+  return chosen;
+}
+
+// Names that only another form knows.
+void Decoder::CheckForms(std::string_view tag, std::span<const Variant> variants,
+                         std::size_t chosen) {
+  static const Json empty = Json::Object();
+  for (const Variant& variant : variants) {
+    Decoder other(empty, path_);
+    variant.fields(other);
+    for (const std::string_view name : other.known_) {
+      if (Has(name) && std::ranges::find(known_, name) == known_.end()) {
+        Fail(name, "belongs to " + std::string(tag) + " " + std::string(variant.name) +
+                       " and is not accepted with " + std::string(variants[chosen].name));
+      }
+    }
+  }
+}
+
+const Json* Decoder::Raw(std::string_view name) {
+  if (schema_ != nullptr) {
+    Record(name, Json::Object(), Json());
+  }
+  return Declare(name);
+}
 
 void Decoder::Require(std::string_view name) {
+  if (schema_ != nullptr) {
+    schema_->required.emplace_back(name);
+    return;
+  }
   if (!Has(name)) {
     Fail(name, "is required");
   }

@@ -62,6 +62,11 @@ struct EngineSettings {
   SglangSettings sglang;
   std::uint32_t dp_size = 1;
   std::uint32_t tensor_parallel_size = 1;
+  std::uint32_t pipeline_parallel_size = 1;
+  // GPUs of one worker.
+  std::uint64_t gpus() const {
+    return std::uint64_t{tensor_parallel_size} * pipeline_parallel_size * dp_size;
+  }
   std::optional<double> startup_time_s;                    // of workers added later
   std::optional<RouterQueuePolicy> router_queue_policy{};  // overrides the KV router's own
   std::shared_ptr<const timing::TimingModel> timing;       // never null after decoding

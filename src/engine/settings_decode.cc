@@ -76,9 +76,7 @@ Result<void> MakeTimingOf(SettingsDraft& draft, std::string_view where) {
   if (draft.timing_model != nullptr) {
     DYNO_TRY(made, timing::MakeTiming(*draft.timing_model, draft.timing_path, where));
   }
-  draft.settings.timing = std::move(made.model);
-  draft.settings.timing_config = std::move(made.config);
-  return {};
+  return ApplyTiming(draft, std::move(made), where);
 }
 
 // A name of the flat form beside "engine", empty if there is none.
@@ -163,30 +161,32 @@ void EngineFields(Decoder& v, SettingsDraft& draft, bool allow_page_size) {
   v.Refuse("native_host_offload", "is refused: offload of KV blocks is not modelled");
   v.Refuse("g3_offload", "is refused: offload of KV blocks is not modelled");
   v.Refuse("state_cache", "is refused: per-request state caches are not modelled");
-  s.num_gpu_blocks_is_explicit = v.Has("num_gpu_blocks");
+  draft.num_gpu_blocks_given = v.Has("num_gpu_blocks");
+  s.num_gpu_blocks_is_explicit = draft.num_gpu_blocks_given;
 }
 
 void LaunchFields(Decoder& v, SettingsDraft& draft) {
-  constexpr std::string_view kNeedsModel =
-      "is refused: it derives the KV capacity with the performance model, which is not available "
-      "in this version; leave it out and give num_gpu_blocks";
   EngineSettings& s = draft.settings;
   v.Field("dp_size", s.dp_size, kRankCount);
   v.Field("tensor_parallel_size", s.tensor_parallel_size, config::kPositive);
+  v.Field("pipeline_parallel_size", s.pipeline_parallel_size, config::kPositive);
   v.Field("startup_time", s.startup_time_s, config::kNonNegative);
   v.Field("num_gpu_blocks_is_explicit", s.num_gpu_blocks_is_explicit);
-  for (const std::string_view name :
-       {"gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction"}) {
-    std::optional<double> share;
-    v.Field(name, share, config::kShare);
-    if (share) {
-      v.Fail(name, std::string(kNeedsModel));
+  draft.dp_given = v.Has("dp_size");
+  draft.tensor_parallel_given = v.Has("tensor_parallel_size");
+  draft.pipeline_parallel_given = v.Has("pipeline_parallel_size");
+  // One per backend, in the order of Backend; those of other backends are ignored.
+  constexpr std::array<std::string_view, 3> kShares = {
+      "gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction"};
+  for (std::size_t i = 0; i < kShares.size(); ++i) {
+    v.Field(kShares[i], draft.memory_fractions[i], config::kShare);
+    if (draft.memory_fractions[i]) {
+      draft.needs_model = kShares[i];
     }
   }
-  std::optional<std::uint64_t> reserved;
-  v.Field("cuda_graph_reserved_bytes", reserved);
-  if (reserved) {
-    v.Fail("cuda_graph_reserved_bytes", std::string(kNeedsModel));
+  v.Field("cuda_graph_reserved_bytes", draft.cuda_graph_bytes);
+  if (draft.cuda_graph_bytes) {
+    draft.needs_model = "cuda_graph_reserved_bytes";
   }
   v.Object("dynamo", [&](Decoder& inner) { DynamoFields(inner, draft); });
 }

@@ -165,7 +165,8 @@ TEST(EngineSettings, FaultsOfTheFlatForm) {
       {R"({"block_size":4,"sglang":{"page_size":4}})",
        "sglang.page_size: is another name of block_size; give one of them"},
       {R"({"aic_system":"h200"})",
-       "aic_system: is refused: the performance model is not available in this version"},
+       "aic_system: is refused: give timing_model "
+       R"({"type":"external","provider":"ais","config":{...}})"},
       {R"({"blok_size":4})", "unknown field \"blok_size\"; did you mean \"block_size\"?"},
       {"[1]", "must be an object, got an array"},
       {"\"text\"", "must be an object, got \"text\""},
@@ -299,8 +300,8 @@ TEST(EngineSettings, FieldsBesideTheEngineAreChecked) {
       {R"("gpu_memory_utilization":1.5)",
        "gpu_memory_utilization: must be a finite number from 0 to 1 or null, got 1.5"},
       {R"("mem_fraction_static":0.5)",
-       "mem_fraction_static: is refused: it derives the KV capacity with the performance model, "
-       "which is not available in this version; leave it out and give num_gpu_blocks"},
+       "mem_fraction_static: needs a timing_model of the provider \"ais\", which derives the KV "
+       "capacity; give num_gpu_blocks instead"},
       {R"("cuda_graph_reserved_bytes":-1)",
        "cuda_graph_reserved_bytes: must be an integer >= 0 or null, got -1"},
       {R"("dynamo":null)", "dynamo: must be an object, got null"},

@@ -3,13 +3,17 @@
 // resolved. Each Fields function names every field of one object once. Internal to settings_*.cc.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/json.h"
+#include "base/result.h"
 #include "config/decode.h"
 #include "engine/settings.h"
+#include "timing/registry.h"
 
 namespace dynosim::engine {
 
@@ -21,6 +25,14 @@ struct SettingsDraft {
   std::optional<std::uint64_t> kv_bytes_per_token;  // alias of kv_transfer_bytes_per_token
   const Json* timing_model = nullptr;               // borrowed from the document
   std::string timing_path;
+  // For the measured timing model: what the configuration gives and what it leaves to the model.
+  bool num_gpu_blocks_given = false;
+  bool dp_given = false;
+  bool tensor_parallel_given = false;
+  bool pipeline_parallel_given = false;
+  std::array<std::optional<double>, 3> memory_fractions;  // by Backend
+  std::optional<std::uint64_t> cuda_graph_bytes;
+  std::string needs_model;  // a field that only such a model can use
 };
 
 // The `engine` object, and what is beside it. `allow_page_size` is the flat form's
@@ -38,6 +50,9 @@ void DynamoFields(config::Decoder& v, SettingsDraft& draft);
 void CheckEngine(config::Decoder& v, SettingsDraft& draft);
 // Rules that need fields of both objects. `prefix` is "engine." in the nested form.
 void CheckLaunch(config::Decoder& v, const SettingsDraft& draft, const std::string& prefix);
+
+// Takes the timing model over; a measured one also decides the KV capacity.
+Result<void> ApplyTiming(SettingsDraft& draft, timing::NamedTiming made, std::string_view where);
 
 // Acceptance probabilities of `draft_tokens` speculative tokens.
 void ResolveSpeculation(config::Decoder& v, SettingsDraft& draft);

@@ -72,7 +72,9 @@ void LegacyFields(Decoder& v, SettingsDraft& draft) {
   v.Field("engine_type", draft.settings.backend, kEngineTypes);
   RoleFlags(v, draft.settings);
   for (const std::string_view name : kPerformanceModel) {
-    v.Refuse(name, "is refused: the performance model is not available in this version");
+    v.Refuse(name,
+             "is refused: give timing_model "
+             "{\"type\":\"external\",\"provider\":\"ais\",\"config\":{...}}");
   }
 }
 

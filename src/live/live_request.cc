@@ -85,7 +85,9 @@ void RequestTable::Remove(std::uint32_t id) {
   --count_;
 }
 
-void RequestTable::Blocks(std::uint32_t id, std::vector<workload::BlockExtent>& out) const {
+// All workers of a server have the block size that the request was named for.
+void RequestTable::Blocks(std::uint32_t id, std::uint64_t /*block_size*/,
+                          std::vector<workload::BlockExtent>& out) const {
   out.clear();
   const LiveRequest& request = *Find(id);
   out.reserve(request.blocks.size() + 1);

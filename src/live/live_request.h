@@ -74,7 +74,8 @@ class RequestTable final : public workload::RequestSource {
   bool Exhausted() const override { return true; }
   bool Release(double, workload::Request&) override { return false; }
   void OnTerminal(std::uint32_t, double, workload::TerminalStatus, std::uint64_t) override {}
-  void Blocks(std::uint32_t id, std::vector<workload::BlockExtent>& out) const override;
+  void Blocks(std::uint32_t id, std::uint64_t block_size,
+              std::vector<workload::BlockExtent>& out) const override;
   std::uint32_t RequestCount() const override { return static_cast<std::uint32_t>(slots_.size()); }
   bool SharesGeneratedBlocks() const override { return true; }
   std::string SessionName(std::uint32_t) const override { return {}; }

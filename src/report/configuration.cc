@@ -175,6 +175,9 @@ Json EngineJson(const engine::EngineSettings& settings) {
   json.Add("engine", CoreJson(settings));
   json.Add("dp_size", settings.dp_size);
   json.Add("tensor_parallel_size", settings.tensor_parallel_size);
+  if (settings.pipeline_parallel_size != 1) {
+    json.Add("pipeline_parallel_size", settings.pipeline_parallel_size);
+  }
   json.Add("startup_time", OrNull(settings.startup_time_s));
   json.Add("num_gpu_blocks_is_explicit", settings.num_gpu_blocks_is_explicit);
   if (settings.router_queue_policy) {
@@ -205,7 +208,7 @@ Json ConfigurationJson(const scenario::Scenario& scenario) {
   AddIfSet(json, "sla_e2e_ms", scenario.goodput.e2e_ms);
   json.Add("capture_per_request", scenario.capture_per_request);
   json.Add("capture_telemetry", scenario.telemetry.capture);
-  if (scenario.telemetry.enabled()) {
+  if (scenario.telemetry.enabled() && !scenario.telemetry.fits_page) {
     json.Add("telemetry_sample_interval_ms", scenario.telemetry.sample_interval_ms);
   }
   return json;

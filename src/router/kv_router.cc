@@ -69,7 +69,7 @@ KvRouter::Waiting KvRouter::Take(const Arrival& arrival, double now_ms) {
     w.tracked.extents = std::move(spare_.back());
     spare_.pop_back();
   }
-  arrival.source.Blocks(arrival.request.id, w.tracked.extents);
+  arrival.source.Blocks(arrival.request.id, shape_.block_size, w.tracked.extents);
   if (caches_ != CacheSource::kNone) {
     ttl_.Expire(now_ms);
     index_.Match(w.tracked.extents, w.tracked.full_blocks, w.overlaps);

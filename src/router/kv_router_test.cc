@@ -31,7 +31,7 @@ class Prompts final : public workload::RequestSource {
   bool Exhausted() const override { return true; }
   bool Release(double, workload::Request&) override { return false; }
   void OnTerminal(std::uint32_t, double, workload::TerminalStatus, std::uint64_t) override {}
-  void Blocks(std::uint32_t id, std::vector<BlockExtent>& out) const override {
+  void Blocks(std::uint32_t id, std::uint64_t, std::vector<BlockExtent>& out) const override {
     out = {{groups[id], 0, 1000}};
   }
   std::uint32_t RequestCount() const override { return static_cast<std::uint32_t>(groups.size()); }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -64,6 +65,8 @@ constexpr std::array kPolicies = {
 };
 
 }  // namespace
+
+std::span<const Policy> Policies() { return kPolicies; }
 
 const Policy* FindPolicy(std::string_view name) {
   const auto* found = std::ranges::find(kPolicies, name, &Policy::name);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,8 @@ struct Policy {
                                   PoolRole role) = nullptr;
 };
 
+// All policies, in the order in which they are listed to users.
+std::span<const Policy> Policies();
 // nullptr if no policy has the name.
 const Policy* FindPolicy(std::string_view name);
 // All names for messages: "a, b or c".

@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "engine/settings.h"
 #include "engine/settings_decode.h"
+#include "scenario/limits.h"
 #include "scenario/router_flags.h"
 #include "scenario/scenario.h"
 #include "workload/spec.h"
@@ -52,9 +53,6 @@ constexpr std::array kUnavailable = {
 constexpr std::string_view kEngineFlag = "--extra-engine-args";
 constexpr std::string_view kPrefillFlag = "--prefill-engine-args";
 constexpr std::string_view kDecodeFlag = "--decode-engine-args";
-constexpr std::uint32_t kMaxWorkers = 65'536;
-// Ranks are objects in memory from the start.
-constexpr std::uint64_t kMaxRanks = 1'000'000;
 constexpr double kMax = std::numeric_limits<double>::max();
 
 using Text = ReplayFlags::Text;
@@ -354,6 +352,13 @@ Result<void> ReadRun(const ReplayFlags& f, Scenario& s) {
   read.Number("--telemetry-sample-interval-ms", f.telemetry_sample_interval_ms, Bound::kPositive,
               s.telemetry.sample_interval_ms);
   s.capture_per_request = f.capture_per_request || f.report_jsonl.has_value();
+  s.timeline = f.report_html.has_value() || f.trace_out.has_value();
+  s.telemetry.page = f.report_html.has_value();
+  s.telemetry.fits_page = s.telemetry.page && !s.telemetry.capture &&
+                          s.telemetry.jsonl_path.empty() && !f.telemetry_sample_interval_ms;
+  if (s.telemetry.fits_page) {
+    s.telemetry.sample_interval_ms = 1.0;
+  }
   s.pass_by_pass = f.pass_by_pass;
   s.online = f.replay_mode == "online";
   return read.Finish();
@@ -454,6 +459,8 @@ Result<Replay> BuildReplay(const ReplayFlags& flags) {
   Reader paths;
   paths.Path("--report-json", flags.report_json, replay.report_json);
   paths.Path("--report-jsonl", flags.report_jsonl, replay.report_jsonl);
+  paths.Path("--report-html", flags.report_html, replay.report_html);
+  paths.Path("--trace-out", flags.trace_out, replay.trace_out);
   DYNO_TRY_VOID(paths.Finish());
   return replay;
 }

@@ -31,8 +31,7 @@ AggregatedRun::AggregatedRun(const scenario::Scenario& scenario, workload::Reque
 
 void AggregatedRun::FillOutcome(Outcome& outcome) const {
   outcome.decode_worker_seconds = static_cast<double>(scenario_.num_workers) * now_ms() / 1000.0;
-  outcome.decode_gpus_per_worker =
-      std::uint64_t{scenario_.engine.tensor_parallel_size} * scenario_.engine.dp_size;
+  outcome.decode_gpus_per_worker = scenario_.engine.gpus();
 }
 
 Result<void> AggregatedRun::Drain(double now_ms) {
@@ -76,7 +75,7 @@ void AggregatedRun::ApplyPass(std::uint32_t place, double now_ms) {
   engine::Worker& w = worker(place);
   for (std::uint32_t rank = 0; rank < w.ranks(); ++rank) {
     const engine::PassEffects& effects = w.Effects(rank);
-    recorder_.outcome().committed_prefill_tokens += effects.committed_prefill_tokens;
+    recorder_.OnPrefill(place, w.passes(), effects.committed_prefill_tokens);
     for (const engine::Signal& signal : effects.signals) {
       ApplySignal(signal, effects, place, now_ms);
     }

@@ -28,10 +28,6 @@ double WorkerSeconds(std::uint32_t workers, double end_ms) {
   return static_cast<double>(workers) * end_ms / 1000.0;
 }
 
-std::uint64_t GpusOf(const engine::EngineSettings& settings) {
-  return std::uint64_t{settings.tensor_parallel_size} * settings.dp_size;
-}
-
 }  // namespace
 
 DisaggregatedRun::DisaggregatedRun(const scenario::Scenario& scenario,
@@ -62,8 +58,8 @@ DisaggregatedRun::DisaggregatedRun(const scenario::Scenario& scenario,
 void DisaggregatedRun::FillOutcome(Outcome& outcome) const {
   outcome.prefill_worker_seconds = WorkerSeconds(prefill_.workers, now_ms());
   outcome.decode_worker_seconds = WorkerSeconds(decode_.workers, now_ms());
-  outcome.prefill_gpus_per_worker = GpusOf(*prefill_.settings);
-  outcome.decode_gpus_per_worker = GpusOf(*decode_.settings);
+  outcome.prefill_gpus_per_worker = prefill_.settings->gpus();
+  outcome.decode_gpus_per_worker = decode_.settings->gpus();
 }
 
 std::optional<double> DisaggregatedRun::NextTopologyEventMs() const {
@@ -223,7 +219,14 @@ Result<void> DisaggregatedRun::ReserveDestination(Handoff& h, double now_ms) {
   h.in_decode_router = true;
   engine::Worker& w = worker(place);
   engine::Rejection why;
-  if (!w.QueueReservation(rank, h.request, source_, now_ms, Joins(place), why)) {
+  // A prompt beyond the context limit of the prefill pool ends there and needs no room for
+  // output here.
+  workload::Request request = h.request;
+  const auto& context_limit = prefill_.settings->max_model_len;
+  if (!source_first_ && context_limit && request.prompt_tokens >= *context_limit) {
+    request.output_tokens = 0;
+  }
+  if (!w.QueueReservation(rank, request, source_, now_ms, Joins(place), why)) {
     Requeue(place);
     const bool refused = why.reason == engine::Rejection::Reason::kContextLimit ||
                          why.reason == engine::Rejection::Reason::kPromptOverPool;
@@ -285,7 +288,8 @@ void DisaggregatedRun::OnHeld(std::uint32_t request, double now_ms) {
   Push(source_first_ ? ActionKind::kReserveDestination : ActionKind::kStartTransfer, request);
 }
 
-// Chapter 30, section 6.3: the prefill engine's values count, evaluated left to right.
+// Chapter 30, section 6.3: the prefill engine's values count, evaluated left to right; blocks are
+// those of the decode engine.
 double DisaggregatedRun::TransferMs(const Handoff& h) const {
   const engine::EngineSettings& s = *prefill_.settings;
   if (!s.kv_transfer_bytes_per_token || s.kv_transfer_bandwidth_gbps.value_or(0.0) == 0.0) {
@@ -293,13 +297,17 @@ double DisaggregatedRun::TransferMs(const Handoff& h) const {
   }
   const std::uint64_t tokens = s.kv_transfer_timing == engine::TransferTiming::kFullPrompt
                                    ? h.request.prompt_tokens
-                                   : h.fresh_blocks * s.block_size;
+                                   : h.fresh_blocks * decode_.settings->block_size;
   return static_cast<double>(tokens) * static_cast<double>(*s.kv_transfer_bytes_per_token) /
          (*s.kv_transfer_bandwidth_gbps * 1e9) * 1000.0;
 }
 
 void DisaggregatedRun::StartTransfer(Handoff& h, double now_ms) {
   const double delay_ms = TransferMs(h);
+  if (RequestDetail* d = recorder_.detail(h.request.id)) {
+    d->transfer_start_ms = now_ms;
+    d->transfer_end_ms = now_ms + delay_ms;
+  }
   if (delay_ms > 0.0) {
     transfers_.Push(now_ms + delay_ms, h.ordinal, h.request.id);
   } else {
@@ -314,7 +322,7 @@ void DisaggregatedRun::ApplyPass(std::uint32_t place, double now_ms) {
   }
   for (std::uint32_t rank = 0; rank < w.ranks(); ++rank) {
     const engine::PassEffects& effects = w.Effects(rank);
-    recorder_.outcome().committed_prefill_tokens += effects.committed_prefill_tokens;
+    recorder_.OnPrefill(place, w.passes(), effects.committed_prefill_tokens);
     for (const engine::Signal& signal : effects.signals) {
       ApplySignal(signal, effects, place, now_ms);
     }

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "config/decode.h"
+#include "timing/ais.h"
 #include "timing/fixed.h"
 #include "timing/polynomial.h"
 #include "timing/profile.h"
@@ -55,18 +56,20 @@ Made MakeProfile(const Json& spec, const std::string& path, std::string_view whe
   return NamedTiming{.model = std::make_shared<ProfileTiming>(*std::move(profile)), .config = {}};
 }
 
-Made RefuseProvider(const Json&, const std::string& path, std::string_view where) {
-  return UsageError(std::string(where),
-                    path +
-                        ": the performance-model providers \"ais\" and \"aic\" are not available "
-                        "in this version");
+Made MakeAis(const Json& spec, const std::string& path, std::string_view where) {
+  DYNO_TRY(const AisConfig config, DecodeAisConfig(spec, path, where));
+  auto timing = AisTiming::Make(config);
+  if (!timing) {
+    return UsageError(std::string(where), path + ": " + timing.error().Text());
+  }
+  return NamedTiming{.model = *timing, .config = {}, .ais = *timing};
 }
 
 using Factory = Made (*)(const Json& spec, const std::string& path, std::string_view where);
 
 constexpr std::array kProviders = {Choice<Factory>("dynamo_profile", MakeProfile),
-                                   Choice<Factory>("ais", RefuseProvider),
-                                   Choice<Factory>("aic", RefuseProvider)};
+                                   Choice<Factory>("ais", MakeAis),
+                                   Choice<Factory>("aic", MakeAis)};
 
 Made MakeExternal(const Json& spec, const std::string& path, std::string_view where) {
   config::Decoder decoder(spec, path);
@@ -78,9 +81,7 @@ Made MakeExternal(const Json& spec, const std::string& path, std::string_view wh
   const Json* config = decoder.Raw("config");
   DYNO_TRY_VOID(decoder.FinishOpen(where));
   static const Json null;
-  const bool refused = factory == RefuseProvider;
-  DYNO_TRY(NamedTiming made, factory(config == nullptr ? null : *config,
-                                     path + (refused ? ".provider" : ".config"), where));
+  DYNO_TRY(NamedTiming made, factory(config == nullptr ? null : *config, path + ".config", where));
   made.config = Json();
   made.config.Add("type", "external");
   made.config.Add("provider", *spec.Find("provider"));

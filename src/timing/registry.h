@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "timing/ais.h"
 #include "timing/model.h"
 
 namespace dynosim::timing {
@@ -15,6 +16,8 @@ namespace dynosim::timing {
 struct NamedTiming {
   std::shared_ptr<const TimingModel> model;  // never null
   Json config;                               // the object that makes the same model again
+  // The same model when it is the measured one, which also knows the size of the KV cache.
+  std::shared_ptr<const AisTiming> ais = nullptr;
 };
 
 // `path` is the dotted path of the object and `where` the flag or file, both for errors. Profiles

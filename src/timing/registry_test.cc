@@ -56,8 +56,7 @@ TEST(TimingRegistry, FaultsNameTheField) {
       {R"({"type":"external","provider":"x"})",
        "--flag: engine.timing_model.provider: must be one of dynamo_profile, ais, aic, got \"x\""},
       {R"({"type":"external","provider":"ais","config":{}})",
-       "--flag: engine.timing_model.provider: the performance-model providers \"ais\" and \"aic\" "
-       "are not available in this version"},
+       "--flag: engine.timing_model.config.model: is required"},
       {R"({"type":"external","provider":"dynamo_profile"})",
        "--flag: engine.timing_model.config: must be an object, got null"},
       {R"({"type":"external","provider":"dynamo_profile","config":{}})",

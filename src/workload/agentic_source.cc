@@ -19,10 +19,8 @@
 
 namespace dynosim::workload {
 
-AgenticSource::AgenticSource(AgenticGraph graph, std::uint64_t engine_block_size,
-                             std::optional<std::uint64_t> lanes)
+AgenticSource::AgenticSource(AgenticGraph graph, std::optional<std::uint64_t> lanes)
     : graph_(std::move(graph)),
-      block_size_(std::max<std::uint64_t>(engine_block_size, 1)),
       plays_(graph_.plays.size()),
       only_root_(graph_.plays.size(), kNone),
       uses_lanes_(lanes.has_value()),
@@ -207,15 +205,16 @@ std::uint32_t AgenticSource::Parent(std::uint32_t node) const {
   return parent;
 }
 
-void AgenticSource::Blocks(std::uint32_t id, std::vector<BlockExtent>& out) const {
+void AgenticSource::Blocks(std::uint32_t id, std::uint64_t block_size,
+                           std::vector<BlockExtent>& out) const {
   out.clear();
   const AgenticNode& node = graph_.nodes[id];
   const BlockNames& names = graph_.block_names;
   if (node.explicit_output) {
-    names.Extents({node.whole_node, node.input_tokens + node.output_tokens}, block_size_, out);
+    names.Extents({node.whole_node, node.input_tokens + node.output_tokens}, block_size, out);
     return;
   }
-  names.Extents({node.prompt_node, node.input_tokens}, block_size_, out);
+  names.Extents({node.prompt_node, node.input_tokens}, block_size, out);
   out.push_back({names.size() + id, 0, kEndless});
 }
 

@@ -36,15 +36,15 @@ class AgenticSource final : public RequestSource {
   };
 
   // Times of `graph` are normalized. Without lanes every play starts at its authored time.
-  AgenticSource(AgenticGraph graph, std::uint64_t engine_block_size,
-                std::optional<std::uint64_t> lanes);
+  AgenticSource(AgenticGraph graph, std::optional<std::uint64_t> lanes);
 
   std::optional<double> NextReadyMs() const override;
   bool Exhausted() const override { return unreleased_ == 0; }
   bool Release(double now_ms, Request& out) override;
   void OnTerminal(std::uint32_t id, double now_ms, TerminalStatus status,
                   std::uint64_t emitted_tokens) override;
-  void Blocks(std::uint32_t id, std::vector<BlockExtent>& out) const override;
+  void Blocks(std::uint32_t id, std::uint64_t block_size,
+              std::vector<BlockExtent>& out) const override;
   std::uint32_t RequestCount() const override {
     return static_cast<std::uint32_t>(graph_.nodes.size());
   }
@@ -87,7 +87,6 @@ class AgenticSource final : public RequestSource {
   void DropSkipped();
 
   AgenticGraph graph_;
-  std::uint64_t block_size_;
   std::vector<OutEdge> out_edges_;        // by source
   std::vector<std::uint64_t> out_begin_;  // by node, and the end
   std::vector<std::uint32_t> waits_for_;  // by node: edges that have not fired

@@ -14,7 +14,7 @@ namespace dynosim::workload {
 Result<LoadedWorkload> LoadWorkload(const WorkloadSpec& spec, std::uint64_t engine_block_size) {
   DYNO_CHECK(spec.synthetic.has_value() != spec.trace.has_value());
   if (spec.trace) {
-    return ReadTrace(spec, *spec.trace, engine_block_size);
+    return ReadTrace(spec, *spec.trace);
   }
   LoadedWorkload loaded;
   if (spec.synthetic) {

@@ -18,8 +18,8 @@ struct LoadedWorkload {
   std::vector<std::string> warnings;  // for stderr; never change results
 };
 
-// `engine_block_size` is the block size (SGLang: page size) that block names are formed for; for
-// synthetic prompts it is also the size of a prefix block.
+// `engine_block_size` is the block size (SGLang: page size) of the engine that sees a prompt first;
+// a prefix that synthetic prompts share is a whole number of such blocks.
 Result<LoadedWorkload> LoadWorkload(const WorkloadSpec& spec, std::uint64_t engine_block_size);
 
 }  // namespace dynosim::workload

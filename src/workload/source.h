@@ -40,11 +40,12 @@ class RequestSource {
   virtual void OnTerminal(std::uint32_t id, double now_ms, TerminalStatus status,
                           std::uint64_t emitted_tokens) = 0;
 
-  // Names of the blocks of the sequence of a released request, in order, for the engine block size
-  // the source was built with: all complete prompt blocks, then the blocks that its planned output
-  // fills; the last extent is kEndless when nobody else can share the generated blocks.
-  // Replaces the content of `out`.
-  virtual void Blocks(std::uint32_t id, std::vector<BlockExtent>& out) const = 0;
+  // Names of the blocks of `block_size` tokens of the sequence of a released request, in order: all
+  // complete prompt blocks, then the blocks that its planned output fills; the last extent is
+  // kEndless when nobody else can share the generated blocks. Names of one block size say nothing
+  // about those of another. Replaces the content of `out`.
+  virtual void Blocks(std::uint32_t id, std::uint64_t block_size,
+                      std::vector<BlockExtent>& out) const = 0;
 
   // Number of requests that the source may ever release (authored rows or turns).
   virtual std::uint32_t RequestCount() const = 0;

@@ -61,7 +61,8 @@ void SyntheticList::OnTerminal(std::uint32_t /*id*/, double /*now_ms*/, Terminal
   --in_flight_;
 }
 
-void SyntheticList::Blocks(std::uint32_t id, std::vector<BlockExtent>& out) const {
+void SyntheticList::Blocks(std::uint32_t id, std::uint64_t /*block_size*/,
+                           std::vector<BlockExtent>& out) const {
   out.assign(1, {id, 0, kEndless});
 }
 

@@ -36,7 +36,8 @@ class SyntheticList final : public RequestSource {
   bool Release(double now_ms, Request& out) override;
   void OnTerminal(std::uint32_t id, double now_ms, TerminalStatus status,
                   std::uint64_t emitted_tokens) override;
-  void Blocks(std::uint32_t id, std::vector<BlockExtent>& out) const override;
+  void Blocks(std::uint32_t id, std::uint64_t block_size,
+              std::vector<BlockExtent>& out) const override;
   std::uint32_t RequestCount() const override { return settings_.count; }
   bool SharesGeneratedBlocks() const override { return false; }
   std::string SessionName(std::uint32_t session) const override;

@@ -105,9 +105,9 @@ void SyntheticSessions::OnTerminal(std::uint32_t id, double now_ms, TerminalStat
       {.ready_ms = WithinTime(now_ms + settings_.turn_delay_ms), .session = session, .turn = turn});
 }
 
-void SyntheticSessions::Blocks(std::uint32_t id, std::vector<BlockExtent>& out) const {
+void SyntheticSessions::Blocks(std::uint32_t id, std::uint64_t block_size,
+                               std::vector<BlockExtent>& out) const {
   out.clear();
-  const std::uint64_t block_size = settings_.block_size;
   if (!settings_.cumulative) {
     const std::uint64_t shared = std::min<std::uint64_t>(SharedTokens() / block_size, kEndless - 1);
     if (shared > 0) {

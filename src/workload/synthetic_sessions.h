@@ -39,7 +39,8 @@ class SyntheticSessions final : public RequestSource {
   bool Release(double now_ms, Request& out) override;
   void OnTerminal(std::uint32_t id, double now_ms, TerminalStatus status,
                   std::uint64_t emitted_tokens) override;
-  void Blocks(std::uint32_t id, std::vector<BlockExtent>& out) const override;
+  void Blocks(std::uint32_t id, std::uint64_t block_size,
+              std::vector<BlockExtent>& out) const override;
   std::uint32_t RequestCount() const override { return settings_.sessions * settings_.turns; }
   bool SharesGeneratedBlocks() const override { return settings_.cumulative; }
   std::string SessionName(std::uint32_t session) const override;

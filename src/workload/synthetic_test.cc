@@ -44,9 +44,9 @@ Request Release(RequestSource& source, double now_ms) {
   return request;
 }
 
-Extents BlocksOf(const RequestSource& source, std::uint32_t id) {
+Extents BlocksOf(const RequestSource& source, std::uint32_t id, std::uint64_t block_size = 64) {
   Extents out = {{99, 99, 99}};
-  source.Blocks(id, out);
+  source.Blocks(id, block_size, out);
   return out;
 }
 
@@ -211,7 +211,7 @@ TEST(SyntheticSessions, OnlyCompleteBlocksAreNamedForTheGroup) {
   spec.synthetic->num_prefix_groups = 1;
   EXPECT_EQ(BlocksOf(*Load(spec), 0), (Extents{{0, 0, 1}, {1, 0, kEndless}}));
   EXPECT_EQ(BlocksOf(*Load(spec), 1), (Extents{{0, 0, 1}, {2, 0, kEndless}}));
-  EXPECT_EQ(BlocksOf(*Load(spec, 128), 1), (Extents{{2, 0, kEndless}}));
+  EXPECT_EQ(BlocksOf(*Load(spec, 128), 1, 128), (Extents{{2, 0, kEndless}}));
 }
 
 TEST(SyntheticSessions, GroupsAreDrawnOncePerSessionFromTheFixedSeed) {

@@ -93,7 +93,7 @@ TraceFacts FindTraceFacts(RequestSource& source, std::uint64_t block_size) {
       inputs.push_back(request.prompt_tokens);
       outputs.push_back(request.output_tokens);
       arrivals_ms.push_back(now_ms);
-      source.Blocks(request.id, extents);
+      source.Blocks(request.id, block_size, extents);
       facts.reusable_tokens += cache.Add(extents, request.prompt_tokens / block_size) * block_size;
       source.OnTerminal(request.id, now_ms, TerminalStatus::kCompleted, request.output_tokens);
     }

@@ -33,10 +33,8 @@ SessionQueue MakeQueue(const TraceTable& table, std::optional<std::uint64_t> cap
 
 }  // namespace
 
-TraceSource::TraceSource(TraceTable table, std::uint64_t engine_block_size,
-                         std::optional<std::uint64_t> cap)
+TraceSource::TraceSource(TraceTable table, std::optional<std::uint64_t> cap)
     : table_(std::move(table)),
-      block_size_(std::max<std::uint64_t>(engine_block_size, 1)),
       queue_(MakeQueue(table_, cap)),
       shows_sessions_(cap.has_value() || !table_.single_turns),
       unreleased_(table_.rows.size()) {
@@ -128,7 +126,8 @@ BlockNames::Sequence TraceSource::PromptOf(std::uint32_t id) const {
   return table_.cumulative ? prompts_[id].input : BlockNames::Sequence{row.node, row.input_tokens};
 }
 
-void TraceSource::Blocks(std::uint32_t id, std::vector<BlockExtent>& out) const {
+void TraceSource::Blocks(std::uint32_t id, std::uint64_t block_size,
+                         std::vector<BlockExtent>& out) const {
   out.clear();
   const TraceRow& row = table_.rows[id];
   const BlockNames& names = table_.block_names;
@@ -136,11 +135,11 @@ void TraceSource::Blocks(std::uint32_t id, std::vector<BlockExtent>& out) const 
     names.Extents(table_.cumulative ? prompts_[id].whole
                                     : BlockNames::Sequence{Extras(row)->whole_node,
                                                            row.input_tokens + row.output_tokens},
-                  block_size_, out);
+                  block_size, out);
     return;
   }
   const BlockNames::Sequence prompt = PromptOf(id);
-  names.Extents(prompt, block_size_, out);
+  names.Extents(prompt, block_size, out);
   if (!table_.cumulative) {
     out.push_back({names.size() + id, 0, kEndless});
     return;
@@ -151,7 +150,7 @@ void TraceSource::Blocks(std::uint32_t id, std::vector<BlockExtent>& out) const 
     return;
   }
   const std::uint64_t generated =
-      (prompt.tokens + row.output_tokens) / block_size_ - prompt.tokens / block_size_;
+      (prompt.tokens + row.output_tokens) / block_size - prompt.tokens / block_size;
   if (generated > 0) {
     out.push_back(
         {id, 0, static_cast<std::uint32_t>(std::min<std::uint64_t>(generated, kEndless - 1))});

@@ -21,14 +21,15 @@ namespace dynosim::workload {
 class TraceSource final : public RequestSource {
  public:
   // `table` is finished. With a cap, at most so many sessions are active.
-  TraceSource(TraceTable table, std::uint64_t engine_block_size, std::optional<std::uint64_t> cap);
+  TraceSource(TraceTable table, std::optional<std::uint64_t> cap);
 
   std::optional<double> NextReadyMs() const override { return queue_.NextReadyMs(); }
   bool Exhausted() const override { return unreleased_ == 0; }
   bool Release(double now_ms, Request& out) override;
   void OnTerminal(std::uint32_t id, double now_ms, TerminalStatus status,
                   std::uint64_t emitted_tokens) override;
-  void Blocks(std::uint32_t id, std::vector<BlockExtent>& out) const override;
+  void Blocks(std::uint32_t id, std::uint64_t block_size,
+              std::vector<BlockExtent>& out) const override;
   std::uint32_t RequestCount() const override {
     return static_cast<std::uint32_t>(table_.rows.size());
   }
@@ -63,7 +64,6 @@ class TraceSource final : public RequestSource {
   BlockNames::Sequence PromptOf(std::uint32_t id) const;
 
   TraceTable table_;
-  std::uint64_t block_size_;
   SessionQueue queue_;
   bool shows_sessions_;
   std::uint64_t unreleased_;

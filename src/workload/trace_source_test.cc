@@ -128,7 +128,7 @@ class Bijection {
 void CheckBlocks(const RequestSource& source, std::uint32_t id, const Tokens& sequence,
                  std::uint64_t block_size, Bijection& seen) {
   std::vector<BlockExtent> extents;
-  source.Blocks(id, extents);
+  source.Blocks(id, block_size, extents);
   std::uint64_t block = 0;
   const std::uint64_t blocks = sequence.size() / block_size;
   for (const BlockExtent& extent : extents) {

@@ -43,7 +43,7 @@ void SglangCore::Load(RequestState& r, const workload::Request& request,
 
 kv::SequenceBlocks& SglangCore::Names(RequestState& r) {
   if (r.unread != nullptr) {
-    r.unread->Blocks(r.id, r.names.extents());
+    r.unread->Blocks(r.id, page_size_, r.names.extents());
     r.names.Rewind();
     r.unread = nullptr;
   }

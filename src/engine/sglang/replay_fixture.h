@@ -52,7 +52,8 @@ class RowSource final : public workload::RequestSource {
   bool Exhausted() const override { return true; }
   bool Release(double, workload::Request&) override { return false; }
   void OnTerminal(std::uint32_t, double, workload::TerminalStatus, std::uint64_t) override {}
-  void Blocks(std::uint32_t id, std::vector<workload::BlockExtent>& out) const override {
+  void Blocks(std::uint32_t id, std::uint64_t,
+              std::vector<workload::BlockExtent>& out) const override {
     const Row& row = rows_[id];
     const auto pages = static_cast<std::uint32_t>(row.prompt / page_size_);
     const std::uint32_t shared = row.group == 0 ? 0 : std::min(row.shared, pages);

@@ -94,7 +94,7 @@ void VllmCore::Load(RequestState& r, const workload::Request& request,
   r.final_length = std::max(r.prompt, std::min(SaturatingAdd(r.prompt, r.output), max_model_len_));
   r.length = r.prompt;
   r.hashed_blocks = r.prompt / block_size_;
-  source.Blocks(request.id, r.names.extents());
+  source.Blocks(request.id, block_size_, r.names.extents());
   r.names.Rewind();
   shares_generated_ = shares_generated_ || source.SharesGeneratedBlocks();
 }

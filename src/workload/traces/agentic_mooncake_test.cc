@@ -175,8 +175,8 @@ TEST_F(AgenticMooncakeTest, PromptsShareBlocksWithEqualIdsAndGivenOutputs) {
   EXPECT_TRUE(source_->SharesGeneratedBlocks());
   std::vector<BlockExtent> whole;
   std::vector<BlockExtent> prompt;
-  source_->Blocks(2, whole);
-  source_->Blocks(0, prompt);
+  source_->Blocks(2, engine_block_size_, whole);
+  source_->Blocks(0, engine_block_size_, prompt);
   EXPECT_EQ(whole.front(), prompt.front());  // three prompt tokens and the given one
 }
 

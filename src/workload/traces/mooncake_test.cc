@@ -41,6 +41,7 @@ class MooncakeTest : public testing::Test {
 
   Result<LoadedWorkload> TryLoad(std::string_view text, std::uint64_t engine_block_size = 64) {
     std::ofstream(path_, std::ios::binary) << text;
+    block_size_ = engine_block_size;
     return LoadWorkload(spec_, engine_block_size);
   }
   RequestSource& Load(std::string_view text, std::uint64_t engine_block_size = 64) {
@@ -84,12 +85,13 @@ class MooncakeTest : public testing::Test {
   }
   Extents BlocksOf(std::uint32_t id) const {
     Extents out;
-    source_->Blocks(id, out);
+    source_->Blocks(id, block_size_, out);
     return out;
   }
 
   std::filesystem::path directory_;
   std::string path_;
+  std::uint64_t block_size_ = 64;
   WorkloadSpec spec_;
   std::vector<std::string> warnings_;
   std::unique_ptr<RequestSource> source_;

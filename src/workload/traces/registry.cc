@@ -156,7 +156,7 @@ std::optional<std::uint64_t> Unsigned(const std::optional<std::int64_t>& value) 
 }
 
 Result<LoadedWorkload> Load(const WorkloadSpec& workload, const TraceSpec& spec,
-                            TraceContents contents, std::uint64_t engine_block_size) {
+                            TraceContents contents) {
   LoadedWorkload loaded;
   if (contents.graph) {
     DYNO_TRY_VOID(RequireModel(spec));
@@ -165,8 +165,8 @@ Result<LoadedWorkload> Load(const WorkloadSpec& workload, const TraceSpec& spec,
                         "agentic traces are not supported with replay_concurrency");
     }
     NormalizeTimes(*contents.graph, workload.arrival_speedup_ratio);
-    loaded.source = std::make_unique<AgenticSource>(*std::move(contents.graph), engine_block_size,
-                                                    Unsigned(spec.agentic_lanes));
+    loaded.source =
+        std::make_unique<AgenticSource>(*std::move(contents.graph), Unsigned(spec.agentic_lanes));
     return loaded;
   }
   if (spec.agentic_lanes) {
@@ -174,7 +174,7 @@ Result<LoadedWorkload> Load(const WorkloadSpec& workload, const TraceSpec& spec,
   }
   DYNO_TRY_VOID(FinishTrace(contents.path, workload, *contents.table, contents.oddities));
   loaded.warnings = OddityWarnings(contents.path, contents.oddities);
-  loaded.source = std::make_unique<TraceSource>(*std::move(contents.table), engine_block_size,
+  loaded.source = std::make_unique<TraceSource>(*std::move(contents.table),
                                                 Unsigned(workload.replay_concurrency));
   return loaded;
 }
@@ -186,14 +186,13 @@ Result<TraceContents> ReadTraceContents(const WorkloadSpec& workload, const Trac
   return format->read(workload, spec);
 }
 
-Result<LoadedWorkload> ReadTrace(const WorkloadSpec& workload, const TraceSpec& spec,
-                                 std::uint64_t engine_block_size) {
+Result<LoadedWorkload> ReadTrace(const WorkloadSpec& workload, const TraceSpec& spec) {
   DYNO_TRY(const TraceFormat* const format, CheckFormat(spec));
   DYNO_TRY_VOID(CheckAgenticOptions(workload, spec, format->agentic));
   DYNO_TRY_VOID(CheckConcurrency(workload));
   DYNO_TRY_VOID(CheckSpeedup(workload));
   DYNO_TRY(TraceContents contents, format->read(workload, spec));
-  return Load(workload, spec, std::move(contents), engine_block_size);
+  return Load(workload, spec, std::move(contents));
 }
 
 std::vector<std::string_view> TraceFormatNames() {

@@ -18,8 +18,7 @@ namespace dynosim::workload {
 Result<TraceContents> ReadTraceContents(const WorkloadSpec& workload, const TraceSpec& spec);
 
 // The trace as a source of requests under the workload's load.
-Result<LoadedWorkload> ReadTrace(const WorkloadSpec& workload, const TraceSpec& spec,
-                                 std::uint64_t engine_block_size);
+Result<LoadedWorkload> ReadTrace(const WorkloadSpec& workload, const TraceSpec& spec);
 
 // Names of all formats, in the order of the table.
 std::vector<std::string_view> TraceFormatNames();

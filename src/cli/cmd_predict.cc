@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Order: options, document, overrides, checks, output directory, run, files, standard output.
+#include "cli/cmd_predict.h"
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "base/mapped_file.h"
+#include "base/result.h"
+#include "cli/interrupt.h"
+#include "cli/output_directory.h"
+#include "cli/program.h"
+#include "cli/progress.h"
+#include "config/decode.h"
+#include "config/overrides.h"
+#include "config/yaml_to_json.h"
+#include "engine/settings.h"
+#include "engine/settings_decode.h"
+#include "report/json_report.h"
+#include "report/per_request.h"
+#include "report/run_report.h"
+#include "report/summary.h"
+#include "report/table.h"
+#include "scenario/prediction.h"
+#include "scenario/scenario.h"
+
+namespace dynosim::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using scenario::Scenario;
+using scenario::Stack;
+
+constexpr std::size_t kMaxDocument = std::size_t{16} << 20U;
+constexpr const char* kStackHelp =
+    "engine (default): workers alone; dynamo: with the router around them";
+
+Result<Stack> ReadStack(const std::string& name) {
+  if (name != "engine" && name != "dynamo") {
+    return UsageError("--stack", "must be engine or dynamo, got '" + name + "'");
+  }
+  return name == "engine" ? Stack::kEngine : Stack::kDynamo;
+}
+
+Result<void> CheckOptions(const PredictOptions& options) {
+  if (!options.unavailable.empty()) {
+    return UsageError(options.unavailable, "is not available in this version");
+  }
+  if (options.format != "table" && options.format != "json") {
+    return UsageError("--format", "must be table or json, got '" + options.format + "'");
+  }
+  return {};
+}
+
+Result<Json> ReadDocument(const PredictOptions& options) {
+  auto file = MappedFile::Open(options.config);
+  if (!file) {
+    file.error().kind = ErrorKind::kUsage;
+    return std::unexpected(std::move(file).error());
+  }
+  if (file->Text().size() > kMaxDocument) {
+    return UsageError(options.config, "is larger than 16 MiB");
+  }
+  DYNO_TRY(Json document, config::ParseYaml(file->Text(), options.config));
+  if (!document.is_object()) {
+    return UsageError(options.config, "must contain one mapping, got " + config::Shown(document));
+  }
+  for (const std::string& text : options.overrides) {
+    DYNO_TRY_VOID(config::ApplyOverride(document, text, options.config));
+  }
+  return document;
+}
+
+Result<report::FinishedRun> Simulate(const Scenario& scenario, Clock::time_point start) {
+  Progress progress;
+  report::RunSetup setup;
+  setup.hooks.progress = [&](double now_ms, std::uint64_t done, std::uint64_t total) {
+    progress.Update(now_ms, done, total);
+    return !Interrupted();
+  };
+  setup.warn = [](const std::string& warning) {
+    std::fprintf(stderr, "dynosim: warning: %s\n", warning.c_str());
+  };
+  setup.elapsed_ms = [start] {
+    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  };
+  auto run = report::RunScenario(scenario, setup);
+  if (!run && !Interrupted()) {
+    return std::unexpected(scenario::InTermsOfDocument(std::move(run).error()));
+  }
+  return run;
+}
+
+// One line per role: what runs, and where its times come from.
+std::string EngineLine(const engine::EngineSettings& s, std::uint32_t workers) {
+  const Json* kind = s.timing_config.Find("provider");
+  kind = kind == nullptr ? s.timing_config.Find("type") : kind;
+  return fmt::format("Engine ({}): {} x {}, {} KV blocks of {} tokens per rank, timing {}\n",
+                     engine::WorkerRoleName(s.worker_role), workers, engine::BackendName(s.backend),
+                     s.num_gpu_blocks, s.block_size,
+                     kind != nullptr && kind->is_string() ? kind->string() : "unknown");
+}
+
+std::string EngineLines(const Scenario& s) {
+  if (!s.disaggregated()) {
+    return EngineLine(s.engine, s.num_workers);
+  }
+  return EngineLine(*s.prefill_engine, s.num_prefill_workers) +
+         EngineLine(*s.decode_engine, s.num_decode_workers);
+}
+
+Result<void> Print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    return FailedError("", "cannot write to the standard output");
+  }
+  return {};
+}
+
+Result<void> Predict(const PredictOptions& options) {
+  const Clock::time_point start = Clock::now();
+  DYNO_TRY_VOID(CheckOptions(options));
+  DYNO_TRY(const Stack stack, ReadStack(options.stack));
+  DYNO_TRY(const Json document, ReadDocument(options));
+  DYNO_TRY(Scenario scenario, scenario::BuildPrediction(document, stack, options.config));
+  scenario.capture_per_request = options.capture_per_request;
+  scenario.pass_by_pass = options.pass_by_pass;
+  std::vector<std::string> inputs = {options.config};
+  if (scenario.workload.trace) {
+    const std::vector<std::string>& files = scenario.workload.trace->files;
+    inputs.insert(inputs.end(), files.begin(), files.end());
+  }
+  DYNO_TRY_VOID(PrepareOutputDirectory(options.output_directory, options.overwrite, inputs));
+  DYNO_TRY(const report::FinishedRun run, Simulate(scenario, start));
+  const std::string path = InDirectory(options.output_directory, "prediction.json");
+  DYNO_TRY_VOID(report::WriteJsonReport(path, run.Parts(scenario)));
+  if (options.capture_per_request) {
+    DYNO_TRY_VOID(
+        report::WriteRequestsJsonl(InDirectory(options.output_directory, "requests.jsonl"),
+                                   run.outcome, run.session_names, run.source->Agentic()));
+  }
+  if (options.format == "json") {
+    return Print(DumpJson(report::SummaryJson(run.summary), {.sort_keys = true}) + "\n");
+  }
+  return Print(report::RenderTable(run.summary) + "\n" + EngineLines(scenario) +
+               "Saved full report to: " + path + "\n");
+}
+
+void AddStack(CLI::App& command, PredictOptions& options) {
+  command.add_option("--stack", options.stack, kStackHelp)->type_name("NAME")->take_last();
+}
+
+}  // namespace
+
+CLI::App* AddPredictCommand(CLI::App& app, PredictOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("predict", "Predicts a deployment that a YAML document describes");
+  command->add_option("-c,--config", options.config, "The document; see dynosim schema")
+      ->type_name("FILE")
+      ->required();
+  AddStack(*command, options);
+  command
+      ->add_option("--set", options.overrides,
+                   "Replaces a value: traffic.stop.requests=10; may be repeated, the last wins")
+      ->type_name("PATH=YAML")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+  command
+      ->add_option("--output-dir", options.output_directory,
+                   "Directory of the results (default ./aisimulate-output)")
+      ->type_name("DIR")
+      ->take_last();
+  command->add_flag("--overwrite", options.overwrite,
+                    "Replaces the results in a directory that is not empty");
+  command->add_option("--format", options.format, "Standard output: table (default) or json")
+      ->type_name("FORMAT")
+      ->take_last();
+  command->add_flag("--capture-per-request", options.capture_per_request,
+                    "Writes requests.jsonl, and a row per request into the report");
+  command->add_flag("--pass-by-pass", options.pass_by_pass,
+                    "Simulates every pass on its own; slower, with the same results");
+  for (const char* name : {"--detail", "--detail-top-n", "--diagnostics"}) {
+    command
+        ->add_option_function<std::string>(
+            name, [&options, name](const std::string&) { options.unavailable = name; })
+        ->take_last()
+        ->group("");
+  }
+  command->add_flag_callback("--online", [&options] { options.unavailable = "--online"; })
+      ->group("");
+  return command;
+}
+
+CLI::App* AddSchemaCommand(CLI::App& app, PredictOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("schema", "Prints the JSON schema of the document of predict");
+  AddStack(*command, options);
+  return command;
+}
+
+int RunPredict(const PredictOptions& options) {
+  WatchInterrupts();
+  const Result<void> done = Predict(options);
+  if (done) {
+    return kExitOk;
+  }
+  if (Interrupted()) {
+    std::fputs("dynosim: interrupted; nothing was written\n", stderr);
+    return kExitInterrupted;
+  }
+  return ReportError(done.error());
+}
+
+int RunSchema(const PredictOptions& options) {
+  const Result<Stack> stack = ReadStack(options.stack);
+  if (!stack) {
+    return ReportError(stack.error());
+  }
+  const Result<void> printed =
+      Print(DumpJson(scenario::PredictionSchema(*stack), {.indent = 2}) + "\n");
+  return printed ? kExitOk : ReportError(printed.error());
+}
+
+}  // namespace dynosim::cli

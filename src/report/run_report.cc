@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/run_report.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "report/agentic.h"
+#include "report/json_report.h"
+#include "report/summary.h"
+#include "scenario/scenario.h"
+#include "sim/run.h"
+#include "workload/agentic_source.h"
+#include "workload/load.h"
+#include "workload/source.h"
+
+namespace dynosim::report {
+
+ReportParts FinishedRun::Parts(const scenario::Scenario& scenario) const {
+  return {.summary = summary,
+          .outcome = outcome,
+          .scenario = scenario,
+          .session_names = session_names,
+          .agentic = source->Agentic()};
+}
+
+Result<FinishedRun> RunScenario(const scenario::Scenario& scenario, const RunSetup& setup) {
+  DYNO_TRY(workload::LoadedWorkload loaded,
+           workload::LoadWorkload(scenario.workload, scenario.block_size()));
+  if (setup.warn) {
+    for (const std::string& warning : loaded.warnings) {
+      setup.warn(warning);
+    }
+  }
+  FinishedRun run;
+  run.source = std::move(loaded.source);
+  if (setup.hooks.progress && !setup.hooks.progress(0.0, 0, run.source->RequestCount())) {
+    return FailedError("", "the run was stopped");
+  }
+  DYNO_TRY(run.outcome, setup.simulate(scenario, *run.source, setup.hooks));
+  const double wall_time_ms = setup.elapsed_ms ? setup.elapsed_ms() : 0.0;
+  run.summary = Summarize(run.outcome, scenario, {.wall_time_ms = wall_time_ms});
+  if (const workload::AgenticSource* const agentic = run.source->Agentic()) {
+    run.summary.agentic = SummarizeAgentic(*agentic, scenario);
+  }
+  run.session_names = [source = run.source.get()](std::uint32_t session) {
+    return source->SessionName(session);
+  };
+  return run;
+}
+
+}  // namespace dynosim::report
