@@ -13,10 +13,8 @@
 #include "base/result.h"
 #include "cli/cmd_estimate.h"
 #include "cli/cmd_explain.h"
-<<<<<<< HEAD
 #include "cli/cmd_predict.h"
-=======
->>>>>>> perf
+#include "cli/cmd_recommend.h"
 #include "cli/cmd_replay.h"
 #include "cli/cmd_trace.h"
 #include "cli/replay_options.h"
@@ -85,6 +83,9 @@ int Run(int argc, const char* const* argv) {
   PredictOptions prediction;
   CLI::App* predict = AddPredictCommand(app, prediction);
   CLI::App* schema = AddSchemaCommand(app, prediction);
+  RecommendOptions recommendation;
+  CLI::App* recommend = AddRecommendCommand(app, recommendation);
+  recommend->allow_extras();
   predict->allow_extras();
   schema->allow_extras();
   EstimateOptions estimate;
@@ -100,7 +101,7 @@ int Run(int argc, const char* const* argv) {
     return ReportError(rest.empty() ? Error{.where = "", .message = error.what()}
                                     : UnknownArgument(app, rest.front()));
   }
-  for (const CLI::App* command : {replay, predict, schema}) {
+  for (const CLI::App* command : {replay, predict, recommend, schema}) {
     if (const std::vector<std::string> rest = command->remaining(); !rest.empty()) {
       return ReportError(UnknownArgument(*command, rest.front()));
     }
@@ -119,6 +120,9 @@ int Run(int argc, const char* const* argv) {
   }
   if (predict->parsed()) {
     return RunPredict(prediction);
+  }
+  if (recommend->parsed()) {
+    return RunRecommend(recommendation);
   }
   if (schema->parsed()) {
     return RunSchema(prediction);
