@@ -6,7 +6,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build demo test perfdata bench format layout tidy analyze asan fuzz conformance clean bootstrap bootstrap-lint bootstrap-fuzz
+.PHONY: build demo test perfdata bench format layout tidy analyze asan fuzz conformance browser clean bootstrap bootstrap-lint bootstrap-fuzz bootstrap-browser
 
 CPP_FOLDERS := $(wildcard src tests bench fuzz)
 CPP_FILES = find $(CPP_FOLDERS) \( -name '*.h' -o -name '*.cc' \) -print0
@@ -16,7 +16,7 @@ CLANG_TIDY := build/lint/clang_tidy/data/bin/clang-tidy
 
 bootstrap: ## the packages that the build needs
 	@scripts/bootstrap
-bootstrap-lint bootstrap-fuzz: bootstrap-%:
+bootstrap-lint bootstrap-fuzz bootstrap-browser: bootstrap-%:
 	@scripts/bootstrap $*
 
 # Configures a preset once; afterwards ninja notices changes by itself.
@@ -55,6 +55,9 @@ bench: build ## every benchmark program under bench/
 
 conformance: build ## the recorded results of the reference
 	@tests/conformance/run --bin build/dynosim
+
+browser: build bootstrap-browser ## the HTML report in headless Chromium
+	@tests/browser/page_test.py --bin build/dynosim
 
 fuzz: build/fuzz/build.ninja ## every fuzz target for FUZZ_SECONDS seconds
 	@cmake --build --preset fuzz --target fuzzers

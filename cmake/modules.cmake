@@ -56,6 +56,23 @@ function(dyno_add_modules)
   set(DYNO_TARGETS ${leftward} PARENT_SCOPE)
 endfunction()
 
+# Puts files into a module: src/<module>/<header>.h declares std::string_view <function>(name).
+function(dyno_embed_files target module function header)
+  if(NOT TARGET ${target})
+    return()
+  endif()
+  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE files)
+  set(output ${PROJECT_BINARY_DIR}/embedded/${header}.cc)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DHEADER=${module}/${header}.h
+      -DNAMESPACE=dynosim::${module} -DFUNCTION=${function} "-DFILES=${files}"
+      -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${files} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    VERBATIM)
+  target_sources(${target} PRIVATE ${output})
+endfunction()
+
 # The program: src/cli/main.cc and everything it needs.
 function(dyno_add_program)
   file(GLOB main CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/main.cc)

@@ -317,6 +317,106 @@ TEST_F(CommandLine, AReportThatCannotBeWrittenStillShowsTheTable) {
   EXPECT_EQ(run.out.find("Saved full report"), std::string::npos);
 }
 
+TEST_F(CommandLine, CompareExitsWith0ForEqualRunsAnd1ForDifferentOnes) {
+  const std::string trace = Write("t.jsonl", std::string(kRow));
+  const auto report_of = [&](const char* name, const char* prefill_ms) {
+    const std::string path = folder_ + name;
+    const std::string engine =
+        std::string(R"({"timing_model":{"type":"fixed","decode_ms":2,"prefill_ms":)") + prefill_ms +
+        "}}";
+    EXPECT_EQ(Run({"replay", trace, "--trace-block-size", "64", "--extra-engine-args", engine,
+                   "--capture-per-request", "--report-json", path})
+                  .code,
+              0);
+    return path;
+  };
+  const std::string a = report_of("a.json", "100");
+  const std::string again = report_of("again.json", "100");
+  const std::string slower = report_of("slower.json", "101");
+  const Finished equal = Run({"compare", a, again});
+  EXPECT_EQ(equal.code, 0) << equal.out;
+  EXPECT_TRUE(equal.out.starts_with("All 1 requests are equal.\nOK: all ")) << equal.out;
+  const Finished different = Run({"compare", a, slower});
+  EXPECT_EQ(different.code, 1);
+  EXPECT_NE(different.out.find("+1.000 %  over"), std::string::npos) << different.out;
+  EXPECT_NE(different.out.find("first_token_ms: 100.0 -> 101.0"), std::string::npos);
+  EXPECT_NE(different.out.find("prefill_ms: 100.0 -> 101.0"), std::string::npos) << different.out;
+  EXPECT_EQ(Run({"compare", a, slower, "--tolerance", "1%"}).code, 0);
+  EXPECT_EQ(Run({"compare", a, slower, "--tolerance", "0.01"}).code, 0);
+  EXPECT_EQ(Run({"compare", a, slower, "--tolerance", "0.001"}).code, 1);
+  EXPECT_EQ(Run({"compare", a, slower, "--metric", "itl_ms", "--metric", "count"}).code, 0);
+  const Finished json = Run({"compare", a, slower, "--json"});
+  EXPECT_EQ(json.code, 1);
+  const auto parsed = ParseJson(json.out, "json");
+  ASSERT_TRUE(parsed) << parsed.error().Text();
+  EXPECT_EQ(*parsed->Find("within"), Json(false));
+}
+
+TEST_F(CommandLine, ViewsOfARunLeaveItsReportAsItIs) {
+  const std::vector<std::string> run = {"replay",
+                                        "--input-tokens",
+                                        "300",
+                                        "--output-tokens",
+                                        "20",
+                                        "--request-count",
+                                        "60",
+                                        "--request-rate",
+                                        "100",
+                                        "--num-workers",
+                                        "2",
+                                        "--extra-engine-args",
+                                        R"({"backend":"sglang","dp_size":2})",
+                                        "--report-json"};
+  const auto report_of = [&](const char* name, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = run;
+    arguments.push_back(folder_ + name);
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished finished = Run(arguments);
+    EXPECT_EQ(finished.code, 0) << finished.error;
+    EXPECT_EQ(finished.error, "");
+    Json report = ParseJson(Content(folder_ + name), name).value_or(Json());
+    std::erase_if(report.object(), [](const Json::Member& member) {
+      return member.first == "runtime" || member.first == "wall_time_ms" ||
+             member.first.starts_with("processed_");
+    });
+    return report;
+  };
+  const Json plain = report_of("plain.json", {});
+  const Json viewed = report_of("viewed.json", {"--report-html", folder_ + "deep/page.html",
+                                                "--trace-out", folder_ + "deep/trace.json"});
+  EXPECT_EQ(DumpJson(plain), DumpJson(viewed));
+  EXPECT_TRUE(Content(folder_ + "deep/page.html").starts_with("<!DOCTYPE html>"));
+  // The same passes and requests when every pass is simulated on its own.
+  report_of("single.json", {"--pass-by-pass", "--trace-out", folder_ + "single_trace.json"});
+  report_of("fast.json", {"--trace-out", folder_ + "fast_trace.json"});
+  const std::string trace = Content(folder_ + "fast_trace.json");
+  EXPECT_TRUE(trace == Content(folder_ + "single_trace.json"));
+  const auto parsed = ParseJson(trace, "trace");
+  ASSERT_TRUE(parsed) << parsed.error().Text();
+  double tokens = 0.0;
+  for (const Json& event : parsed->Find("traceEvents")->array()) {
+    const Json* const category = event.Find("cat");
+    if (category != nullptr && category->string() == "pass") {
+      tokens += event.Find("args")->Find("requests_with_tokens")->number();
+    }
+  }
+  EXPECT_EQ(tokens, plain.Find("total_output_tokens")->number());
+  EXPECT_EQ(Run({"replay", "--report-html", folder_ + "x", "--trace-out", folder_ + "x"}).code, 2);
+}
+
+TEST_F(CommandLine, CompareExitsWith2WhenItCannotCompare) {
+  const std::string a = Write("a.json", R"({"n":1})");
+  const std::string broken = Write("broken.json", "{");
+  EXPECT_EQ(Run({"compare", a}).code, 2);
+  EXPECT_EQ(Run({"compare", a, folder_ + "none.json"}).code, 2);
+  EXPECT_EQ(Run({"compare", a, broken}).code, 2);
+  EXPECT_EQ(Run({"compare", a, Write("b.json", R"({"m":1})")}).code, 2);
+  for (const char* tolerance : {"-1", "x", "1%%", "nan", "inf", ""}) {
+    EXPECT_EQ(Run({"compare", a, a, "--tolerance", tolerance}).code, *tolerance == '\0' ? 0 : 2)
+        << tolerance;
+  }
+}
+
 TEST_F(CommandLine, AnInterruptedRunExitsWith130AndWritesNothing) {
   const std::string report = folder_ + "r.json";
   // A run of many seconds.

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -225,6 +226,23 @@ engine:
   ASSERT_TRUE(summary);
   // 10 ms of prefill, 128 tokens of 1 MB at 128 GB/s, one decode pass.
   EXPECT_EQ(summary->Find("mean_ttft_ms")->number(), 13.0);
+}
+
+TEST_F(PredictCommand, EveryExampleRuns) {
+  const std::pair<std::string, double> examples[] = {
+      {"aggregated", 500},           {"disaggregated", 500},     {"sglang", 640},
+      {"moe_expert_parallel", 1000}, {"trace_kv_router", 12031}, {"sessions_sla", 800}};
+  for (const auto& [name, requests] : examples) {
+    const std::string arguments = "predict -c " DYNO_SOURCE_DIR "/examples/" + name +
+                                  ".yaml --stack dynamo --format json --output-dir " + name;
+    fs::remove(folder_ + "examples");
+    fs::create_symlink(DYNO_SOURCE_DIR "/examples", folder_ + "examples");
+    const Finished done = Run(arguments);
+    ASSERT_EQ(done.code, 0) << name << ": " << done.error;
+    const auto summary = ParseJson(done.out, name);
+    ASSERT_TRUE(summary);
+    EXPECT_EQ(summary->Find("completed_requests")->number(), requests) << name;
+  }
 }
 
 TEST_F(PredictCommand, SchemaIsJson) {

@@ -345,4 +345,15 @@ sim::Outcome OutcomeOf(const RandomCase& random_case) {
                  [](const auto&, const auto&, const sim::Outcome& outcome) { return outcome; });
 }
 
+std::unique_ptr<workload::RequestSource> SourceOf(const RandomCase& random_case) {
+  workload::WorkloadSpec spec = random_case.scenario.workload;
+  const TemporaryFile file(random_case.trace);
+  if (spec.trace) {
+    spec.trace->files = {file.path()};
+  }
+  auto loaded = workload::LoadWorkload(spec, random_case.scenario.engine.block_size);
+  EXPECT_TRUE(loaded) << loaded.error().Text();
+  return std::move(loaded->source);
+}
+
 }  // namespace dynosim::testing

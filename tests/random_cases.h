@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
+#include "workload/source.h"
 
 namespace dynosim::testing {
 
@@ -29,5 +31,8 @@ std::string ReportOf(const RandomCase& random_case, bool pass_by_pass);
 
 // Runs the case with details and telemetry; aborts the test on an error.
 sim::Outcome OutcomeOf(const RandomCase& random_case);
+
+// The requests of the case, for one run.
+std::unique_ptr<workload::RequestSource> SourceOf(const RandomCase& random_case);
 
 }  // namespace dynosim::testing

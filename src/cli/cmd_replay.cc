@@ -14,6 +14,9 @@
 #include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/report_paths.h"
+#include "live/online_replay.h"
+#include "report/chrome_trace.h"
+#include "report/html_page.h"
 #include "report/json_report.h"
 #include "report/per_request.h"
 #include "report/run_report.h"
@@ -39,6 +42,11 @@ std::unexpected<Error> Stopped() { return FailedError("", "interrupted"); }
 Result<report::FinishedRun> Simulate(const scenario::Scenario& scenario, Clock::time_point start) {
   Progress progress;
   report::RunSetup setup;
+  if (scenario.online) {
+    setup.simulate = [](const auto& played, auto& source, const auto& hooks) {
+      return live::RunOnline(played, source, hooks);
+    };
+  }
   setup.hooks.progress = [&](double now_ms, std::uint64_t done, std::uint64_t total) {
     progress.Update(now_ms, done, total);
     return !Interrupted();
@@ -64,10 +72,18 @@ Result<void> Print(const std::string& text) {
 }
 
 Result<void> WriteFiles(const scenario::Replay& replay, const report::FinishedRun& run) {
-  DYNO_TRY_VOID(report::WriteJsonReport(replay.report_json, run.Parts(replay.scenario)));
+  const report::ReportParts parts = run.Parts(replay.scenario);
+  DYNO_TRY_VOID(report::WriteJsonReport(replay.report_json, parts));
+  if (!replay.report_html.empty()) {
+    DYNO_TRY_VOID(report::WriteHtmlPage(replay.report_html,
+                                        {.title = "Simulated serving run", .run = &parts}));
+  }
   if (!replay.report_jsonl.empty()) {
     DYNO_TRY_VOID(report::WriteRequestsJsonl(replay.report_jsonl, run.outcome, run.session_names,
                                              run.source->Agentic()));
+  }
+  if (!replay.trace_out.empty()) {
+    DYNO_TRY_VOID(report::WriteChromeTraceFile(replay.trace_out, run.outcome, run.session_names));
   }
   if (!replay.scenario.telemetry.jsonl_path.empty()) {
     DYNO_TRY_VOID(report::WriteTelemetryJsonl(replay.scenario.telemetry.jsonl_path, run.outcome));
@@ -80,8 +96,9 @@ Result<void> Replay(const scenario::ReplayFlags& flags) {
   DYNO_TRY_VOID(ResolveOutputs(replay, LocalTime()));
   if (flags.telemetry_sample_interval_ms && !replay.scenario.telemetry.enabled()) {
     std::fputs(
-        "dynosim: warning: --telemetry-sample-interval-ms does nothing without --capture-telemetry "
-        "or --telemetry-jsonl\n",
+        "dynosim: warning: --telemetry-sample-interval-ms does nothing without "
+        "--capture-telemetry, "
+        "--telemetry-jsonl or --report-html\n",
         stderr);
   }
   DYNO_TRY(const report::FinishedRun run, Simulate(replay.scenario, Clock::now()));

@@ -11,11 +11,13 @@
 #include <CLI/CLI.hpp>
 
 #include "base/result.h"
+#include "cli/cmd_compare.h"
 #include "cli/cmd_estimate.h"
 #include "cli/cmd_explain.h"
 #include "cli/cmd_predict.h"
 #include "cli/cmd_recommend.h"
 #include "cli/cmd_replay.h"
+#include "cli/cmd_serve.h"
 #include "cli/cmd_trace.h"
 #include "cli/replay_options.h"
 #include "config/decode.h"
@@ -59,39 +61,98 @@ Error UnknownArgument(const CLI::App& command, const std::string& argument) {
                                       : "; did you mean " + std::string(nearest) + "?")};
 }
 
+// The options of every command; they outlive the parser.
+struct Options {
+  scenario::ReplayFlags replay;
+  std::string report;
+  std::string request;
+  TraceOptions trace;
+  PredictOptions predict;
+  RecommendOptions recommend;
+  EstimateOptions estimate;
+  ListOptions lists;
+  CompareCommand compare;
+};
+
+void AddCommands(CLI::App& app, Options& options) {
+  CLI::App* predict = AddPredictCommand(app, options.predict);
+  CLI::App* recommend = AddRecommendCommand(app, options.recommend);
+  CLI::App* replay = app.add_subcommand(
+      "replay", "Replays a trace or synthetic traffic through simulated workers");
+  AddReplayOptions(*replay, options.replay);
+  AddEstimateCommand(app, options.estimate);
+  AddTraceCommand(app, options.trace);
+  CLI::App* explain =
+      app.add_subcommand("explain", "Prints the routing decisions of one request of a report");
+  explain->add_option("report", options.report, "Report written with --capture-routing")
+      ->type_name("REPORT")
+      ->required();
+  explain
+      ->add_option("--request", options.request,
+                   "uuid, request_id or number (from 1) of the request")
+      ->type_name("ID")
+      ->required();
+  AddCompareCommand(app, options.compare);
+  AddListCommands(app, options.lists);
+  CLI::App* schema = AddSchemaCommand(app, options.predict);
+  // What these do not know is reported with the nearest flag.
+  for (CLI::App* command : {predict, recommend, replay, schema}) {
+    command->allow_extras();
+  }
+}
+
+int RunCommand(const CLI::App& app, const Options& options, const LiveCommands& live) {
+  for (const char* name : {"predict", "recommend", "replay", "schema"}) {
+    const CLI::App& command = *app.get_subcommand(name);
+    if (const std::vector<std::string> rest = command.remaining(); !rest.empty()) {
+      return ReportError(UnknownArgument(command, rest.front()));
+    }
+  }
+  if (app.got_subcommand("predict")) {
+    return RunPredict(options.predict);
+  }
+  if (app.got_subcommand("recommend")) {
+    return RunRecommend(options.recommend);
+  }
+  if (app.got_subcommand("schema")) {
+    return RunSchema(options.predict);
+  }
+  if (app.got_subcommand("replay")) {
+    return RunReplay(options.replay);
+  }
+  if (app.got_subcommand("explain")) {
+    return RunExplain(options.report, options.request);
+  }
+  if (app.got_subcommand("estimate")) {
+    return RunEstimate(options.estimate);
+  }
+  if (live.parsed()) {
+    return live.Run();
+  }
+  if (app.got_subcommand("compare")) {
+    return RunCompare(options.compare);
+  }
+  if (app.got_subcommand("models")) {
+    return RunModels(options.lists);
+  }
+  if (app.got_subcommand("systems")) {
+    return RunSystems(options.lists);
+  }
+  if (!options.trace.action.empty()) {
+    return RunTrace(options.trace);
+  }
+  return ReportError(
+      {.where = "",
+       .message = "a command is needed, such as predict or replay; see dynosim --help"});
+}
+
 int Run(int argc, const char* const* argv) {
   CLI::App app("Simulates LLM serving: predicts latency and throughput of a deployment.",
                "dynosim");
   app.set_version_flag("--version", std::string(kVersion));
-  CLI::App* replay = app.add_subcommand(
-      "replay", "Replays a trace or synthetic traffic through simulated workers");
-  scenario::ReplayFlags flags;
-  AddReplayOptions(*replay, flags);
-  replay->allow_extras();
-  std::string report;
-  std::string request;
-  CLI::App* explain =
-      app.add_subcommand("explain", "Prints the routing decisions of one request of a report");
-  explain->add_option("report", report, "Report written with --capture-routing")
-      ->type_name("REPORT")
-      ->required();
-  explain->add_option("--request", request, "uuid, request_id or number (from 1) of the request")
-      ->type_name("ID")
-      ->required();
-  TraceOptions trace;
-  AddTraceCommand(app, trace);
-  PredictOptions prediction;
-  CLI::App* predict = AddPredictCommand(app, prediction);
-  CLI::App* schema = AddSchemaCommand(app, prediction);
-  RecommendOptions recommendation;
-  CLI::App* recommend = AddRecommendCommand(app, recommendation);
-  recommend->allow_extras();
-  predict->allow_extras();
-  schema->allow_extras();
-  EstimateOptions estimate;
-  AddEstimateCommand(app, estimate);
-  ListOptions lists;
-  AddListCommands(app, lists);
+  Options options;
+  AddCommands(app, options);
+  const LiveCommands live(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
@@ -101,41 +162,7 @@ int Run(int argc, const char* const* argv) {
     return ReportError(rest.empty() ? Error{.where = "", .message = error.what()}
                                     : UnknownArgument(app, rest.front()));
   }
-  for (const CLI::App* command : {replay, predict, recommend, schema}) {
-    if (const std::vector<std::string> rest = command->remaining(); !rest.empty()) {
-      return ReportError(UnknownArgument(*command, rest.front()));
-    }
-  }
-  if (app.got_subcommand("estimate")) {
-    return RunEstimate(estimate);
-  }
-  if (app.got_subcommand("models")) {
-    return RunModels(lists);
-  }
-  if (app.got_subcommand("systems")) {
-    return RunSystems(lists);
-  }
-  if (!trace.action.empty()) {
-    return RunTrace(trace);
-  }
-  if (predict->parsed()) {
-    return RunPredict(prediction);
-  }
-  if (recommend->parsed()) {
-    return RunRecommend(recommendation);
-  }
-  if (schema->parsed()) {
-    return RunSchema(prediction);
-  }
-  if (explain->parsed()) {
-    return RunExplain(report, request);
-  }
-  if (!replay->parsed()) {
-    return ReportError(
-        {.where = "",
-         .message = "a command is needed, such as predict or replay; see dynosim --help"});
-  }
-  return RunReplay(flags);
+  return RunCommand(app, options, live);
 }
 
 }  // namespace

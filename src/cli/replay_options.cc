@@ -82,7 +82,8 @@ constexpr std::array kLoad = {
              "Closed loop: this many requests or sessions at a time, times ignored"),
     TextFlag("--arrival-speedup-ratio", &ReplayFlags::arrival_speedup_ratio, "RATIO",
              "Divides arrival times (default 1)"),
-    TextFlag("--replay-mode", &ReplayFlags::replay_mode, "MODE", "offline (default)"),
+    TextFlag("--replay-mode", &ReplayFlags::replay_mode, "MODE",
+             "offline (default), or online: in real time"),
 };
 
 constexpr std::array kDeployment = {
@@ -122,6 +123,10 @@ constexpr std::array kReport = {
              "Report file, or a folder for it (default dynamo_replay_report_<time>.json)"),
     TextFlag("--report-jsonl", &ReplayFlags::report_jsonl, "PATH",
              "One line per request (traces only)"),
+    TextFlag("--report-html", &ReplayFlags::report_html, "PATH",
+             "One self-contained page with charts and a timeline of the run"),
+    TextFlag("--trace-out", &ReplayFlags::trace_out, "PATH",
+             "Requests and passes as a trace for ui.perfetto.dev or chrome://tracing"),
     TextFlag("--sla-ttft-ms", &ReplayFlags::sla_ttft_ms, "MS",
              "Goodput bound on the time to the first token"),
     TextFlag("--sla-itl-ms", &ReplayFlags::sla_itl_ms, "MS",

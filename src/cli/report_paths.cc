@@ -62,6 +62,12 @@ Result<void> ResolveOutputs(scenario::Replay& replay, const std::tm& local) {
   if (!replay.scenario.telemetry.jsonl_path.empty()) {
     outputs.push_back({.flag = "--telemetry-jsonl", .path = replay.scenario.telemetry.jsonl_path});
   }
+  if (!replay.report_html.empty()) {
+    outputs.push_back({.flag = "--report-html", .path = replay.report_html});
+  }
+  if (!replay.trace_out.empty()) {
+    outputs.push_back({.flag = "--trace-out", .path = replay.trace_out});
+  }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Output& output = outputs[i];
     std::error_code error;

@@ -323,7 +323,8 @@ Result<Json> ParseYaml(std::string_view text, const std::string& where) {
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
-    while (!builder.error() && parser.HandleNextDocument(builder)) {
+    // A second document is enough to know; the parser finds them without end in some texts.
+    while (!builder.error() && builder.documents() < 2 && parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& error) {
     const std::string line = error.mark.is_null() ? "" : ":" + std::to_string(error.mark.line + 1);
@@ -335,8 +336,7 @@ Result<Json> ParseYaml(std::string_view text, const std::string& where) {
     return std::unexpected(*builder.error());
   }
   if (builder.documents() > 1) {
-    return UsageError(where,
-                      "must contain one YAML document, got " + std::to_string(builder.documents()));
+    return UsageError(where, "must contain one YAML document and nothing else");
   }
   return builder.Take();
 }

@@ -60,10 +60,15 @@ TEST(Yaml, ErrorsNameTheLine) {
   EXPECT_EQ(Read("a: !color red\n"), "f.yaml:1: the tag \"!color\" is not supported for \"red\"");
   EXPECT_EQ(Read("a: !!int x\n"),
             "f.yaml:1: the tag \"tag:yaml.org,2002:int\" is not supported for \"x\"");
-  EXPECT_EQ(Read("a: 1\n---\nb: 2\n"), "f.yaml: must contain one YAML document, got 2");
+  EXPECT_EQ(Read("a: 1\n---\nb: 2\n"), "f.yaml: must contain one YAML document and nothing else");
   EXPECT_EQ(Read("a: {<<: 3}"), "f.yaml:1: << takes a mapping or a list of mappings");
   EXPECT_EQ(Read("a: *nowhere\n"),
             "f.yaml:1: malformed YAML: the referenced anchor is not defined");
+}
+
+// The parser takes the comma for the start of an empty document again and again.
+TEST(Yaml, TextThatIsNoDocumentEnds) {
+  EXPECT_EQ(Read(",NANmode.\n"), "f.yaml: must contain one YAML document and nothing else");
 }
 
 TEST(Yaml, AnAliasInsideItsOwnValueIsAnError) {

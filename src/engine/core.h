@@ -26,6 +26,7 @@ struct CoreOptions {
   bool fast_path = true;         // false: every pass is executed one by one
   bool capture_metrics = false;  // fill ForwardPassMetrics (implies pass by pass)
   bool capture_pressure = false;
+  bool capture_tokens = false;      // fill PassEffects::gains (implies pass by pass)
   KvEventBuffer* events = nullptr;  // null: no KV events
 };
 
@@ -72,6 +73,10 @@ class SchedulerCore {
 
   // Called on every rank of the worker, idle ones too, when passes have ended.
   virtual void EndWorkerPasses(const WorkerPasses&) {}
+
+  // Takes a request out of whatever state it is in and gives back what it holds; false if it is not
+  // here. Not inside a planned run. The effects of a pass in progress are not changed.
+  virtual bool Cancel(std::uint32_t request) = 0;
 
   // Handoff, source side (chapter 30, section 6). A prefill rank keeps the KV of a request whose
   // prompt is done (PassEffects::held) until it is released or canceled; a request can be canceled

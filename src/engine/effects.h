@@ -50,6 +50,12 @@ struct Grant {
   std::uint64_t fresh_blocks = 0;  // blocks of the prompt that were not resident
 };
 
+// Tokens that a request received in one pass.
+struct TokenGain {
+  std::uint32_t request = 0;
+  std::uint32_t tokens = 0;
+};
+
 struct Signal {
   enum class Kind : std::uint8_t { kFirstToken, kFinished, kRejected };
   Kind kind = Kind::kFinished;
@@ -89,6 +95,7 @@ struct PassEffects {
   std::vector<TokenTrack> finished;
   std::vector<Rejection> rejections;
   std::vector<PressureEvent> pressure;  // only when captured
+  std::vector<TokenGain> gains;         // in order of emission; only when captured
   std::vector<std::uint32_t> held;  // prefill ranks: requests whose KV now waits for the handoff
   std::uint64_t committed_prefill_tokens = 0;
   std::uint64_t decode_forwards = 0;  // ready requests without prompt tokens, summed over passes
@@ -103,6 +110,7 @@ struct PassEffects {
     finished.clear();
     rejections.clear();
     pressure.clear();
+    gains.clear();
     held.clear();
     committed_prefill_tokens = 0;
     decode_forwards = 0;

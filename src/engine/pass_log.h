@@ -25,6 +25,8 @@ class PassLog {
     return ends_ms_[pass - first_];
   }
   void Append(double end_ms) { ends_ms_.push_back(end_ms); }
+  // The last pass ended later than planned.
+  void MoveLastEnd(double end_ms) { ends_ms_.back() = end_ms; }
   // Drops the passes after `pass`.
   void TruncateAfter(std::uint64_t pass) { ends_ms_.resize(pass + 1 - first_); }
   // Drops the passes before `pass`.

@@ -42,6 +42,7 @@ Worker::Worker(const EngineSettings& settings, std::uint32_t id, const WorkerOpt
                             .fast_path = options.fast_path,
                             .capture_metrics = options.capture_metrics,
                             .capture_pressure = options.capture_pressure,
+                            .capture_tokens = options.capture_tokens,
                             .events = options.capture_kv_events ? events_.back().get() : nullptr}));
     published_[rank] = cores_[rank]->Metrics();
   }
@@ -64,6 +65,13 @@ void Worker::PublishRank(std::uint32_t rank) {
   if (options_.publish_metrics) {
     published_[rank] = cores_[rank]->Metrics();
   }
+}
+
+bool Worker::Cancel(std::uint32_t rank, std::uint32_t request, double now_ms) {
+  Touch(now_ms, false);
+  const bool found = cores_[rank]->Cancel(request);
+  PublishRank(rank);
+  return found;
 }
 
 bool Worker::QueueReservation(std::uint32_t rank, const workload::Request& request,

@@ -27,6 +27,7 @@ struct WorkerOptions {
   bool capture_metrics = false;  // forward-pass metrics of every pass
   bool capture_pressure = false;
   bool capture_kv_events = false;
+  bool capture_tokens = false;   // who received tokens, pass by pass
   bool publish_metrics = false;  // keep the gauges that an observer sees (Publish, Published)
 };
 
@@ -51,6 +52,10 @@ class Worker {
   // Brings a planned run to the pass in progress, or ends it if that is over, so that a command can
   // be given. Submit does the same.
   void Touch(double now_ms, bool first_round);
+
+  // Removes a request in any state, also during a pass, whose effects still name it. False if it is
+  // not here.
+  bool Cancel(std::uint32_t rank, std::uint32_t request, double now_ms);
 
   // Handoff commands (engine/core.h). QueueReservation may come at any time, the others only while
   // the worker is not busy.

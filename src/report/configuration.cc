@@ -208,7 +208,7 @@ Json ConfigurationJson(const scenario::Scenario& scenario) {
   AddIfSet(json, "sla_e2e_ms", scenario.goodput.e2e_ms);
   json.Add("capture_per_request", scenario.capture_per_request);
   json.Add("capture_telemetry", scenario.telemetry.capture);
-  if (scenario.telemetry.enabled()) {
+  if (scenario.telemetry.enabled() && !scenario.telemetry.fits_page) {
     json.Add("telemetry_sample_interval_ms", scenario.telemetry.sample_interval_ms);
   }
   return json;

@@ -18,6 +18,7 @@
 #include "report/json_writer.h"
 #include "report/latency.h"
 #include "report/status_name.h"
+#include "report/time_parts.h"
 #include "router/router.h"
 #include "sim/outcome.h"
 #include "workload/agentic_graph.h"
@@ -175,6 +176,23 @@ void WriteTurn(JsonWriter& out, const RowView& row) {
   }
 }
 
+constexpr FieldTable kTimePartFields({
+    Field<TimeParts>{"queue", [](JsonWriter& o, const TimeParts& p) { o.Number(p.queue_ms); }},
+    {"prefill", [](JsonWriter& o, const TimeParts& p) { o.Number(p.prefill_ms); }},
+    {"transfer", [](JsonWriter& o, const TimeParts& p) { o.Number(p.transfer_ms); }},
+    {"first_decode_wait",
+     [](JsonWriter& o, const TimeParts& p) { o.Number(p.first_decode_wait_ms); }},
+    {"decode", [](JsonWriter& o, const TimeParts& p) { o.Number(p.decode_ms); }},
+});
+
+void WriteTimeParts(JsonWriter& out, const std::optional<TimeParts>& parts) {
+  if (parts) {
+    kTimePartFields.Write(out, *parts);
+  } else {
+    out.Null();
+  }
+}
+
 void WriteTokenTime(JsonWriter& out, const RowView& row, double at_ms) {
   out.NumberOrNull(row.has_tokens() ? std::optional(at_ms) : std::nullopt);
 }
@@ -255,6 +273,10 @@ constexpr FieldTable kRowFields({
      }},
     {"terminal_status",
      [](JsonWriter& o, const RowView& r) { o.String(StatusName(r.record.status)); }},
+    {"ttft_parts_ms",
+     [](JsonWriter& o, const RowView& r) { WriteTimeParts(o, TtftParts(r.record, r.detail)); }},
+    {"e2e_parts_ms",
+     [](JsonWriter& o, const RowView& r) { WriteTimeParts(o, EndToEndParts(r.record, r.detail)); }},
     {"rejection_reason",
      [](JsonWriter& o, const RowView& r) { o.String(r.detail.rejection_reason); },
      [](const RowView& r) { return r.record.status == workload::TerminalStatus::kRejected; }, true},

@@ -65,7 +65,10 @@ TEST(Rows, ACompletedRowIsTheReferencesText) {
       R"("placement_replica_id":null}],"admission_history":[{"admission_ordinal":0,)"
       R"("pool_admission_ordinal":0,"pool":"agg","at_ms":2.0,"reused_input_tokens":64,)"
       R"("is_readmission":false}],"admission_count":1,"readmission_count":0,)"
-      R"("pressure_record_ordinals":[],"terminal_status":"completed"})");
+      R"("pressure_record_ordinals":[],"terminal_status":"completed",)"
+      R"("ttft_parts_ms":{"queue":0.0,"prefill":8.0,"transfer":0.0,"first_decode_wait":0.0,)"
+      R"("decode":0.0},"e2e_parts_ms":{"queue":0.0,"prefill":8.0,"transfer":0.0,)"
+      R"("first_decode_wait":0.0,"decode":6.0}})");
 }
 
 TEST(Rows, ARejectedRowHasNoLatencyAndEndsWithItsReason) {

@@ -38,7 +38,7 @@ Result<FinishedRun> RunScenario(const scenario::Scenario& scenario, const RunSet
   if (setup.hooks.progress && !setup.hooks.progress(0.0, 0, run.source->RequestCount())) {
     return FailedError("", "the run was stopped");
   }
-  DYNO_TRY(run.outcome, sim::RunOffline(scenario, *run.source, setup.hooks));
+  DYNO_TRY(run.outcome, setup.simulate(scenario, *run.source, setup.hooks));
   const double wall_time_ms = setup.elapsed_ms ? setup.elapsed_ms() : 0.0;
   run.summary = Summarize(run.outcome, scenario, {.wall_time_ms = wall_time_ms});
   if (const workload::AgenticSource* const agentic = run.source->Agentic()) {

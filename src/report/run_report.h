@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One offline run from scenario to summary: loads the workload, simulates, summarizes. What every
+// One run from scenario to summary: loads the workload, simulates, summarizes. What every
 // surface does with a scenario, so that each reports the same bytes.
 #pragma once
 
@@ -20,6 +20,10 @@
 namespace dynosim::report {
 
 struct RunSetup {
+  // What runs the scenario: virtual time, or a wall-clock driver.
+  std::function<Result<sim::Outcome>(const scenario::Scenario&, workload::RequestSource&,
+                                     const sim::RunHooks&)>
+      simulate = sim::RunOffline;
   sim::RunHooks hooks;
   // Called with each warning about the workload before the run starts. May be empty.
   std::function<void(const std::string&)> warn;

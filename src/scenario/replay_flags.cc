@@ -168,9 +168,35 @@ Result<void> CheckChoices(const ReplayFlags& f) {
   return {};
 }
 
+// What a run in real time does not have.
+Result<void> CheckOnline(const ReplayFlags& f) {
+  const auto refuse = [](const char* flag) {
+    return UsageError(flag, "only supports --replay-mode offline");
+  };
+  if (f.capture_telemetry || f.telemetry_jsonl) {
+    return refuse(f.telemetry_jsonl ? "--telemetry-jsonl" : "--capture-telemetry");
+  }
+  if (f.prefill_engine_args || f.decode_engine_args) {
+    return refuse(f.prefill_engine_args ? "--prefill-engine-args" : "--decode-engine-args");
+  }
+  if (f.kv_event_lag_ms) {
+    return refuse("--kv-event-lag-ms");
+  }
+  if (f.placements) {
+    return refuse("--placements");
+  }
+  if (f.capture_routing) {
+    return refuse("--capture-routing");
+  }
+  if (f.pass_by_pass) {
+    return refuse("--pass-by-pass");
+  }
+  return {};
+}
+
 Result<void> CheckAvailable(const ReplayFlags& f) {
   if (f.replay_mode == "online") {
-    return UsageError("--replay-mode", "online is not available in this version");
+    DYNO_TRY_VOID(CheckOnline(f));
   }
   if (!f.unavailable.empty()) {
     const std::string& name = f.unavailable.front();
@@ -326,7 +352,15 @@ Result<void> ReadRun(const ReplayFlags& f, Scenario& s) {
   read.Number("--telemetry-sample-interval-ms", f.telemetry_sample_interval_ms, Bound::kPositive,
               s.telemetry.sample_interval_ms);
   s.capture_per_request = f.capture_per_request || f.report_jsonl.has_value();
+  s.timeline = f.report_html.has_value() || f.trace_out.has_value();
+  s.telemetry.page = f.report_html.has_value();
+  s.telemetry.fits_page = s.telemetry.page && !s.telemetry.capture &&
+                          s.telemetry.jsonl_path.empty() && !f.telemetry_sample_interval_ms;
+  if (s.telemetry.fits_page) {
+    s.telemetry.sample_interval_ms = 1.0;
+  }
   s.pass_by_pass = f.pass_by_pass;
+  s.online = f.replay_mode == "online";
   return read.Finish();
 }
 
@@ -425,6 +459,8 @@ Result<Replay> BuildReplay(const ReplayFlags& flags) {
   Reader paths;
   paths.Path("--report-json", flags.report_json, replay.report_json);
   paths.Path("--report-jsonl", flags.report_jsonl, replay.report_jsonl);
+  paths.Path("--report-html", flags.report_html, replay.report_html);
+  paths.Path("--trace-out", flags.trace_out, replay.trace_out);
   DYNO_TRY_VOID(paths.Finish());
   return replay;
 }

@@ -35,6 +35,7 @@ struct ReplayFlags {
   Text prefill_engine_args, decode_engine_args, num_prefill_workers, num_decode_workers;
   Text max_sim_time_seconds, max_sim_time_ms;
   Text sla_ttft_ms, sla_itl_ms, sla_e2e_ms;
+  Text report_html, trace_out;
   Text report_json, report_jsonl, telemetry_jsonl, telemetry_sample_interval_ms;
   bool capture_per_request = false;
   bool capture_telemetry = false;
@@ -58,6 +59,8 @@ struct Replay {
   Scenario scenario;
   std::string report_json;   // empty: the default name in the current directory
   std::string report_jsonl;  // empty: no file
+  std::string report_html;   // empty: no page
+  std::string trace_out;     // empty: no trace of the run
 };
 
 Result<Replay> BuildReplay(const ReplayFlags& flags);

@@ -298,8 +298,12 @@ TEST(ReplayFlags, ValuesAreChecked) {
 }
 
 TEST(ReplayFlags, WhatIsNotInThisVersionIsRefusedByName) {
-  EXPECT_EQ(ErrorOf(Trace(), [](ReplayFlags& f) { f.replay_mode = "online"; }),
-            "--replay-mode: online is not available in this version");
+  EXPECT_EQ(ErrorOf(Trace(),
+                    [](ReplayFlags& f) {
+                      f.replay_mode = "online";
+                      f.capture_telemetry = true;
+                    }),
+            "--capture-telemetry: only supports --replay-mode offline");
   for (const UnavailableFlag& flag : UnavailableFlags()) {
     EXPECT_EQ(ErrorOf(Trace(), [&](ReplayFlags& f) { f.unavailable.emplace_back(flag.name); }),
               std::string(flag.name) + ": is not available in this version (it belongs to " +

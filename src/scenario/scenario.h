@@ -22,9 +22,11 @@ struct Goodput {
 
 struct TelemetryOptions {
   bool capture = false;    // samples go into the report
+  bool page = false;       // samples are drawn on the HTML page
+  bool fits_page = false;  // and nowhere else: the interval grows with the length of the run
   std::string jsonl_path;  // empty: no file
   double sample_interval_ms = 1000.0;
-  bool enabled() const { return capture || !jsonl_path.empty(); }
+  bool enabled() const { return capture || page || !jsonl_path.empty(); }
 };
 
 struct Scenario {
@@ -38,6 +40,7 @@ struct Scenario {
   std::uint32_t num_decode_workers = 1;
   std::optional<double> max_sim_time_ms;
   bool capture_per_request = false;
+  bool timeline = false;  // keep what views in time need: request details and worker passes
   TelemetryOptions telemetry;
   Goodput goodput;
   router::RouterSettings router;
@@ -48,6 +51,7 @@ struct Scenario {
     return prefill_engine ? prefill_engine->block_size : engine.block_size;
   }
   bool disaggregated() const { return prefill_engine.has_value(); }
+  bool online = false;        // in real time
   bool pass_by_pass = false;  // switches the fast path off; results are the same
 };
 

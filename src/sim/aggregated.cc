@@ -75,7 +75,7 @@ void AggregatedRun::ApplyPass(std::uint32_t place, double now_ms) {
   engine::Worker& w = worker(place);
   for (std::uint32_t rank = 0; rank < w.ranks(); ++rank) {
     const engine::PassEffects& effects = w.Effects(rank);
-    recorder_.outcome().committed_prefill_tokens += effects.committed_prefill_tokens;
+    recorder_.OnPrefill(place, w.passes(), effects.committed_prefill_tokens);
     for (const engine::Signal& signal : effects.signals) {
       ApplySignal(signal, effects, place, now_ms);
     }

@@ -304,6 +304,10 @@ double DisaggregatedRun::TransferMs(const Handoff& h) const {
 
 void DisaggregatedRun::StartTransfer(Handoff& h, double now_ms) {
   const double delay_ms = TransferMs(h);
+  if (RequestDetail* d = recorder_.detail(h.request.id)) {
+    d->transfer_start_ms = now_ms;
+    d->transfer_end_ms = now_ms + delay_ms;
+  }
   if (delay_ms > 0.0) {
     transfers_.Push(now_ms + delay_ms, h.ordinal, h.request.id);
   } else {
@@ -318,7 +322,7 @@ void DisaggregatedRun::ApplyPass(std::uint32_t place, double now_ms) {
   }
   for (std::uint32_t rank = 0; rank < w.ranks(); ++rank) {
     const engine::PassEffects& effects = w.Effects(rank);
-    recorder_.outcome().committed_prefill_tokens += effects.committed_prefill_tokens;
+    recorder_.OnPrefill(place, w.passes(), effects.committed_prefill_tokens);
     for (const engine::Signal& signal : effects.signals) {
       ApplySignal(signal, effects, place, now_ms);
     }

@@ -46,6 +46,7 @@ struct RequestDetail {
   // Disaggregated runs only.
   std::optional<double> prefill_admit_ms{}, source_held_ms{}, destination_reserved_ms{},
       destination_activated_ms{}, decode_admit_ms{}, source_released_ms{};
+  std::optional<double> transfer_start_ms{}, transfer_end_ms{};  // the KV moves
   std::optional<std::uint32_t> prefill_scheduler{};
   std::optional<std::uint64_t> decode_reused_tokens{};
   std::optional<std::uint64_t> prefill_route_overlap_tokens{}, decode_route_overlap_tokens{};
@@ -101,6 +102,16 @@ struct IntervalSample {
   std::uint64_t preemptions = 0;
 };
 
+// One pass of a worker.
+struct PassRecord {
+  Pool pool = Pool::kAggregated;
+  std::uint32_t worker = 0;  // in its pool
+  double start_ms = 0.0;
+  double end_ms = 0.0;
+  std::uint64_t prefill_tokens = 0;  // prompt tokens computed
+  std::uint32_t requests = 0;  // completed requests that got tokens; no thrown-away prefill tokens
+};
+
 // One telemetry sample (chapter 50, section 6).
 struct TelemetrySample {
   enum class Kind : std::uint8_t { kBaseline, kPeriodic, kFinal };
@@ -141,7 +152,8 @@ struct Outcome {
   // Decisions taken from an earlier report; of these, how many the router could not have made.
   std::uint64_t placements_forced = 0;
   std::uint64_t placements_outside_minimum = 0;
-  double end_ms = 0.0;  // time of the last processed event
+  double end_ms = 0.0;             // time of the last processed event
+  std::vector<PassRecord> passes;  // worker by worker; only when a timeline was asked for
   std::vector<TelemetrySample> telemetry;
 };
 

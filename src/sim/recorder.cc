@@ -34,12 +34,15 @@ double SecondTokenMs(const engine::TokenTrack& track, const engine::PassLog& log
 
 }  // namespace
 
-Recorder::Recorder(std::uint32_t requests, bool details, bool by_id)
-    : index_(requests, workload::kNone), details_(details), by_id_(by_id) {
+Recorder::Recorder(std::uint32_t requests, bool details, bool by_id, bool passes)
+    : index_(requests, workload::kNone), details_(details), by_id_(by_id), keeps_passes_(passes) {
   outcome_.records.reserve(requests);
 }
 
-void Recorder::AddWorker() {
+void Recorder::AddWorker(Pool pool, std::uint32_t id) {
+  if (keeps_passes_) {
+    passes_.emplace_back(pool, id);
+  }
   ledgers_.emplace_back();
   settle_at_.push_back(kSettlePasses);
 }
@@ -130,6 +133,9 @@ void Recorder::OnCompleted(std::uint32_t id, double now_ms, const engine::TokenT
     r.second_token_ms = SecondTokenMs(track, log);
   }
   ledgers_[place].Add(track, log);
+  if (keeps_passes_) {
+    passes_[place].OnCompleted(track);
+  }
 }
 
 void Recorder::OnRejected(std::uint32_t id, double now_ms, const engine::Rejection& rejection,
@@ -152,18 +158,29 @@ void Recorder::MaybeSettle(std::uint32_t place, engine::Worker& worker) {
   if (worker.log().size() < at) {
     return;
   }
-  ledgers_[place].Settle(std::min(worker.OldestLivePass(), worker.passes()), worker.log());
+  const std::uint64_t settled = std::min(worker.OldestLivePass(), worker.passes());
+  if (keeps_passes_) {
+    passes_[place].Settle(settled, worker.log());
+  }
+  ledgers_[place].Settle(settled, worker.log());
   // A request that lives long keeps its passes; looking again costs a walk over all held requests.
   at = worker.log().size() + kSettlePasses;
 }
 
 void Recorder::Settle(std::uint32_t place, engine::Worker& worker) {
+  if (keeps_passes_) {
+    passes_[place].Settle(worker.log().last() + 1, worker.log());
+  }
   ledgers_[place].Settle(worker.log().last() + 1, worker.log());
   outcome_.forward_passes += worker.passes();
   outcome_.preemptions += worker.Preemptions();
 }
 
-Outcome Recorder::Take() {
+Outcome Recorder::Take(double end_ms) {
+  outcome_.end_ms = end_ms;
+  for (PassRecorder& passes : passes_) {
+    passes.MoveTo(outcome_.passes, end_ms);
+  }
   // Room for all samples at once, and each ledger is freed as soon as it is copied: gaps are the
   // largest thing that a long run holds.
   std::size_t samples = 0;

@@ -9,6 +9,7 @@
 #include "engine/worker.h"
 #include "sim/gap_ledger.h"
 #include "sim/outcome.h"
+#include "sim/pass_recorder.h"
 #include "workload/request.h"
 
 namespace dynosim::sim {
@@ -16,11 +17,25 @@ namespace dynosim::sim {
 class Recorder {
  public:
   // `requests`: how many may come; `details`: keep what only per-request reports need; `by_id`:
-  // records are ordered by request id, not by arrival.
-  Recorder(std::uint32_t requests, bool details, bool by_id = false);
+  // records are ordered by request id, not by arrival; `passes`: keep the passes of all workers.
+  Recorder(std::uint32_t requests, bool details, bool by_id = false, bool passes = false);
 
   // Workers are known by their place in the run's list.
-  void AddWorker();
+  void AddWorker(Pool pool, std::uint32_t id);
+
+  // A worker's pass starts, or a planned run with this pass first.
+  void OnPassStart(std::uint32_t place, std::uint64_t pass, double now_ms) {
+    if (keeps_passes_) {
+      passes_[place].OnStart(pass, now_ms);
+    }
+  }
+  // The last pass of a worker computed prompt tokens.
+  void OnPrefill(std::uint32_t place, std::uint64_t pass, std::uint64_t tokens) {
+    outcome_.committed_prefill_tokens += tokens;
+    if (keeps_passes_) {
+      passes_[place].OnPrefill(pass, tokens);
+    }
+  }
 
   void OnArrival(const workload::Request& request);
   void OnRouted(std::uint32_t id, RoutingRecord routing);
@@ -48,8 +63,8 @@ class Recorder {
   void MaybeSettle(std::uint32_t place, engine::Worker& worker);
   // Settles all passes of a worker and takes its counters; in place order, at the end of the run.
   void Settle(std::uint32_t place, engine::Worker& worker);
-  // Orders the records and hands the outcome over.
-  Outcome Take();
+  // Orders the records and hands the outcome over. `end_ms`: the end of the run.
+  Outcome Take(double end_ms);
 
  private:
   void OrderRecords();
@@ -60,6 +75,8 @@ class Recorder {
   std::vector<std::uint64_t> settle_at_;  // log length at which settling is tried next, by place
   bool details_;
   bool by_id_;
+  bool keeps_passes_;
+  std::vector<PassRecorder> passes_;  // by place
   std::uint64_t terminal_ = 0;
 };
 

@@ -31,16 +31,21 @@ constexpr std::uint64_t kProgressDrains = 4096;
 // Zero-time passes without any effect that one worker may make in a row at one time.
 constexpr std::uint64_t kIdlePassLimit = 10000;
 
+// A page gets between half as many samples and this.
+constexpr std::size_t kPageSamplesMax = 1001;
+
 }  // namespace
 
 RunLoop::RunLoop(const scenario::Scenario& scenario, workload::RequestSource& source,
                  const RunHooks& hooks)
     : scenario_(scenario),
       source_(source),
-      recorder_(source.RequestCount(), scenario.capture_per_request, source.Agentic() != nullptr),
+      recorder_(source.RequestCount(), scenario.capture_per_request || scenario.timeline,
+                source.Agentic() != nullptr, scenario.timeline),
       hooks_(hooks) {
   if (scenario.telemetry.enabled()) {
-    telemetry_.emplace(scenario.telemetry.sample_interval_ms);
+    telemetry_.emplace(scenario.telemetry.sample_interval_ms,
+                       scenario.telemetry.fits_page ? kPageSamplesMax : 0);
   }
   if (scenario.placements) {
     forced_.emplace(*scenario.placements, source);
@@ -65,7 +70,7 @@ std::uint32_t RunLoop::AddWorker(const engine::EngineSettings& settings, Pool po
   router.AddWorker(workers_.back());
   feeds_.push_back(router.feed());
   runnable_.resize(place / 64 + 1, 0);
-  recorder_.AddWorker();
+  recorder_.AddWorker(pool, id);
   if (telemetry_) {
     telemetry_->AddWorker(workers_.back(), pool);
   }
@@ -85,8 +90,7 @@ Result<Outcome> RunLoop::Run() {
     return FailedError("--placements", std::to_string(forced_->unclaimed()) +
                                            " rows of the report match no request of this run");
   }
-  Outcome outcome = recorder_.Take();
-  outcome.end_ms = now_ms_;
+  Outcome outcome = recorder_.Take(now_ms_);
   FillOutcome(outcome);
   return outcome;
 }
@@ -256,6 +260,7 @@ Result<bool> RunLoop::StartWorker(Pool pool, std::uint32_t place, double now_ms)
   bool ended = false;
   std::uint64_t idle_passes = 0;
   while (w.CanStart()) {
+    recorder_.OnPassStart(place, w.passes() + 1, now_ms);
     w.Start(now_ms);
     if (w.Failed()) {
       return std::unexpected(TimingFailed(w, now_ms));

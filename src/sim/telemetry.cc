@@ -116,6 +116,19 @@ void TelemetrySampler::Take(TelemetrySample::Kind kind, double now_ms) {
   }
   last_ms_ = now_ms;
   samples_.push_back(std::move(s));
+  if (samples_.size() == samples_max_ && kind == TelemetrySample::Kind::kPeriodic) {
+    Thin();
+  }
+}
+
+void TelemetrySampler::Thin() {
+  for (std::size_t i = 1; 2 * i < samples_.size(); ++i) {
+    samples_[i] = std::move(samples_[2 * i]);
+    samples_[i].ordinal = i;
+  }
+  samples_.resize((samples_.size() + 1) / 2);
+  interval_ms_ *= 2.0;
+  ticks_ /= 2;
 }
 
 void TelemetrySampler::TakeFinal(double end_ms) {

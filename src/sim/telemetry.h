@@ -3,6 +3,7 @@
 // sums are kept from sample to sample; the baseline does not consume them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -16,7 +17,10 @@ namespace dynosim::sim {
 
 class TelemetrySampler {
  public:
-  explicit TelemetrySampler(double interval_ms) : interval_ms_(interval_ms) {}
+  // `samples_max`: when there are so many samples, every second one is dropped, with its interval
+  // sums, and the interval doubles; 0: never. Odd, so that the last sample stays.
+  explicit TelemetrySampler(double interval_ms, std::size_t samples_max = 0)
+      : interval_ms_(interval_ms), samples_max_(samples_max) {}
 
   // The sampler looks at workers in the order of their addition; they outlive it.
   void AddWorker(engine::Worker& worker, Pool pool) { workers_.push_back({&worker, pool}); }
@@ -65,9 +69,11 @@ class TelemetrySampler {
   };
   void Observe(const Observed& observed, double now_ms, TelemetrySample& sample, Totals& totals);
   void FillTraffic(TelemetrySample& sample);
+  void Thin();
 
   std::vector<Observed> workers_;
   double interval_ms_;
+  std::size_t samples_max_;
   double baseline_ms_ = 0.0;
   double last_ms_ = 0.0;
   std::uint64_t ticks_ = 0;

@@ -54,8 +54,8 @@ SglangCore::SglangCore(const EngineSettings& settings, const CoreOptions& option
       ratio_step_((initial_ratio_ - lowest_ratio_) / 600),
       role_(settings.worker_role),
       options_(options),
-      calendar_allowed_(options.fast_path && !options.capture_metrics && speculative_tokens_ == 0 &&
-                        settings.block_size <= kLargestCalendarPage),
+      calendar_allowed_(options.fast_path && !options.capture_metrics && !options.capture_tokens &&
+                        speculative_tokens_ == 0 && settings.block_size <= kLargestCalendarPage),
       timer_(settings.timing, settings.speedup_ratio, settings.decode_speedup_ratio),
       cache_(settings.num_gpu_blocks),
       events_(settings.enable_prefix_caching ? options.events : nullptr),  // nothing to find
@@ -77,6 +77,7 @@ SglangCore::SglangCore(const EngineSettings& settings, const CoreOptions& option
 double SglangCore::RunPass(double now_ms, std::uint64_t pass, bool /*may_defer*/,
                            PassEffects& effects) {
   pass_ = pass;
+  effects_ = &effects;
   counting_ = rounds_left_ > 0;
   effect_ = stuck_ = false;
   new_ratio_.reset();
@@ -430,7 +431,7 @@ void SglangCore::Finish(std::uint32_t slot, PassEffects& effects) {
   ++generation_;
 }
 
-void SglangCore::AddToken(RequestState& r, std::uint64_t burst) const {
+void SglangCore::AddToken(RequestState& r, std::uint64_t burst) {
   auto& spans = r.track.spans;
   if (spans.empty()) {
     r.track.first_burst = burst;
@@ -439,6 +440,9 @@ void SglangCore::AddToken(RequestState& r, std::uint64_t burst) const {
     spans.back().last = pass_;
   } else {
     spans.push_back({pass_, pass_});
+  }
+  if (options_.capture_tokens) {
+    effects_->gains.push_back({.request = r.id, .tokens = static_cast<std::uint32_t>(burst)});
   }
 }
 

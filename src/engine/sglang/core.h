@@ -51,6 +51,7 @@ class SglangCore final : public SchedulerCore, private kv::GrowingLeaves {
   void AdvanceSteady(std::uint64_t pass, PassEffects& effects) override;
   void EndWorkerPasses(const WorkerPasses& passes) override;
 
+  bool Cancel(std::uint32_t request) override;
   void ReleaseSource(std::uint32_t request) override;
   void CancelSource(std::uint32_t request) override;
   bool QueueReservation(const workload::Request& request, const workload::RequestSource& source,
@@ -132,7 +133,7 @@ class SglangCore final : public SchedulerCore, private kv::GrowingLeaves {
   void CacheRunning(RequestState& r, kv::Stamp stamp);
   void Release(RequestState& r);
   void Finish(std::uint32_t slot, PassEffects& effects);
-  void AddToken(RequestState& r, std::uint64_t burst) const;
+  void AddToken(RequestState& r, std::uint64_t burst);
   void TakePages(std::uint64_t pages);
   void DecayRatio(std::uint64_t passes);
   bool SettlePass(double now_ms, double end_ms, double ratio_before, PassEffects& effects);
@@ -163,7 +164,9 @@ class SglangCore final : public SchedulerCore, private kv::GrowingLeaves {
   void RejectAt(std::size_t position, const Rejection& reason);
   void SignalRejections(PassEffects& effects);
   void Hold(std::uint32_t slot, PassEffects& effects);
-  void Drop(std::uint32_t request);
+  void Drop(std::uint32_t slot);
+  void DropHandoff(std::uint32_t request);
+  std::uint32_t SlotOf(std::uint32_t request) const;
   void Forget(const RequestState& r);
 
   void FillMetrics();
@@ -247,6 +250,7 @@ class SglangCore final : public SchedulerCore, private kv::GrowingLeaves {
 
   // The pass in progress.
   std::uint64_t pass_ = 0;
+  PassEffects* effects_ = nullptr;
   bool counting_ = false;  // rounds_left was positive at the start
   bool ran_ = false;       // there was a batch, or something to decode
   bool effect_ = false;

@@ -43,7 +43,7 @@ void SglangCore::ReleaseSource(std::uint32_t request) {
   const std::uint32_t slot = *found;
   RequestState& r = slots_[slot];
   if (r.state != State::kHeld) {
-    Drop(request);
+    Drop(slot);
     return;
   }
   --held_count_;
@@ -54,17 +54,41 @@ void SglangCore::ReleaseSource(std::uint32_t request) {
   ++generation_;
 }
 
-void SglangCore::CancelSource(std::uint32_t request) { Drop(request); }
+void SglangCore::CancelSource(std::uint32_t request) { DropHandoff(request); }
 
-void SglangCore::CancelDestination(std::uint32_t request) { Drop(request); }
+void SglangCore::CancelDestination(std::uint32_t request) { DropHandoff(request); }
+
+void SglangCore::DropHandoff(std::uint32_t request) {
+  if (const std::uint32_t* found = handoffs_.Find(request)) {
+    Drop(*found);
+  }
+}
+
+bool SglangCore::Cancel(std::uint32_t request) {
+  const std::uint32_t slot = SlotOf(request);
+  if (slot == kNoSlot) {
+    return false;
+  }
+  Drop(slot);
+  return true;
+}
+
+std::uint32_t SglangCore::SlotOf(std::uint32_t request) const {
+  if (const std::uint32_t* found = handoffs_.Find(request)) {
+    return *found;
+  }
+  for (const Running& entry : running_) {
+    if (slots_[entry.slot].id == request) {
+      return entry.slot;
+    }
+  }
+  const auto found =
+      std::ranges::find_if(waiting_, [&](std::uint32_t s) { return slots_[s].id == request; });
+  return found == waiting_.end() ? kNoSlot : *found;
+}
 
 // Takes a request out of whatever state it is in and gives back what it holds.
-void SglangCore::Drop(std::uint32_t request) {
-  const std::uint32_t* found = handoffs_.Find(request);
-  if (found == nullptr) {
-    return;
-  }
-  const std::uint32_t slot = *found;
+void SglangCore::Drop(std::uint32_t slot) {
   RequestState& r = slots_[slot];
   switch (r.state) {
     case State::kWaiting: {
@@ -78,7 +102,9 @@ void SglangCore::Drop(std::uint32_t request) {
       if (std::erase(tokenless_, slot) == 0) {
         TurnCalendarOff();
         running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(PositionOf(slot)));
-        TurnCalendarOn();
+        if (calendar_allowed_) {
+          TurnCalendarOn();
+        }
       }
       break;
     case State::kPrebuilt:
@@ -97,6 +123,7 @@ void SglangCore::Drop(std::uint32_t request) {
       --reserved_count_;
       break;
   }
+  head_ = {};  // the slot may come back with another request
   events_.BeginPass(pass_);
   GiveBack(r);
   r.track = {};

@@ -46,7 +46,7 @@ VllmCore::VllmCore(const EngineSettings& settings, const CoreOptions& options)
       defer_interval_(settings.prefill_schedule_interval),
       role_(settings.worker_role),
       options_(options),
-      calendar_allowed_(options.fast_path && !options.capture_metrics &&
+      calendar_allowed_(options.fast_path && !options.capture_metrics && !options.capture_tokens &&
                         settings.speculative_tokens == 0 &&
                         settings.block_size <= kLargestCalendarBlock),
       timer_(settings.timing, settings.speedup_ratio, settings.decode_speedup_ratio),
@@ -434,6 +434,9 @@ void VllmCore::GiveToken(RequestState& r, std::uint64_t burst) {
     r.track.spans.back().last = pass_;
   } else {
     r.track.spans.push_back({pass_, pass_});
+  }
+  if (options_.capture_tokens) {
+    effects_->gains.push_back({.request = r.id, .tokens = static_cast<std::uint32_t>(burst)});
   }
 }
 

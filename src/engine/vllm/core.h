@@ -42,6 +42,7 @@ class VllmCore final : public SchedulerCore {
   void SteadyDurationsMs(std::uint64_t pass, std::span<double> out) const override;
   std::uint64_t SteadyRemovalPass(std::uint64_t through) const override;
   void AdvanceSteady(std::uint64_t pass, PassEffects& effects) override;
+  bool Cancel(std::uint32_t request) override;
   void ReleaseSource(std::uint32_t request) override;
   void CancelSource(std::uint32_t request) override;
   bool QueueReservation(const workload::Request& request, const workload::RequestSource& source,
@@ -120,6 +121,7 @@ class VllmCore final : public SchedulerCore {
             const workload::RequestSource& source);
   void Hold(std::uint32_t slot, PassEffects& effects);
   void Drop(std::uint32_t slot);
+  std::uint32_t SlotOf(std::uint32_t request) const;
   void Forget(std::uint32_t request) { handoffs_.Erase(request); }
   void QueueActivated(std::uint32_t slot);
   std::uint32_t FirstActivated() const;

@@ -35,6 +35,32 @@ void VllmCore::CancelSource(std::uint32_t request) {
   }
 }
 
+bool VllmCore::Cancel(std::uint32_t request) {
+  const std::uint32_t slot = SlotOf(request);
+  if (slot == kNoSlot) {
+    return false;
+  }
+  if (options_.events != nullptr) {
+    options_.events->BeginPass(pass_);
+  }
+  Drop(slot);
+  return true;
+}
+
+std::uint32_t VllmCore::SlotOf(std::uint32_t request) const {
+  if (const std::uint32_t* found = handoffs_.Find(request)) {
+    return *found;
+  }
+  for (std::uint32_t s = running_head_; s != kNoSlot; s = slots_[s].next) {
+    if (slots_[s].id == request) {
+      return s;
+    }
+  }
+  const auto found =
+      std::ranges::find_if(waiting_, [&](std::uint32_t s) { return slots_[s].id == request; });
+  return found == waiting_.end() ? kNoSlot : *found;
+}
+
 void VllmCore::CancelDestination(std::uint32_t request) {
   const std::uint32_t* found = handoffs_.Find(request);
   if (found != nullptr) {

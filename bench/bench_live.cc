@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Raw load on a live server in this process: how many streamed tokens per second reach clients, and
+// how late passes end. Server and clients share the machine, as the figures of docs/benchmarks.md
+// say.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "live/serve.h"
+#include "timing/fixed.h"
+
+namespace dynosim {
+namespace {
+
+class Server {
+ public:
+  explicit Server(live::ServeOptions options) {
+    std::promise<std::uint16_t> port;
+    options.http.port = 0;
+    options.on_listening = [&](std::uint16_t bound, std::function<void()> stop) {
+      stop_ = std::move(stop);
+      port.set_value(bound);
+    };
+    auto bound = port.get_future();
+    thread_ = std::thread([options] { (void)live::Serve(options); });
+    port_ = bound.get();
+  }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server() {
+    stop_();
+    thread_.join();
+  }
+  std::uint16_t port() const { return port_; }
+
+ private:
+  std::uint16_t port_ = 0;
+  std::function<void()> stop_;
+  std::thread thread_;
+};
+
+int Connect(std::uint16_t port) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  sockaddr generic = {};
+  std::memcpy(&generic, &address, sizeof address);
+  if (::connect(socket, &generic, sizeof address) != 0) {
+    std::perror("connect");
+    std::abort();
+  }
+  const int one = 1;
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  return socket;
+}
+
+// A closed loop of streams on one thread. It counts events, which are tokens, by their first key.
+class Client {
+ public:
+  Client(std::uint16_t port, int streams, int output_tokens) : epoll_(epoll_create1(0)) {
+    const std::string body = fmt::format(
+        R"({{"model":"mock","prompt":"a","max_tokens":{},"stream":true}})", output_tokens);
+    request_ =
+        fmt::format("POST /v1/completions HTTP/1.1\r\nhost: b\r\ncontent-length: {}\r\n\r\n{}",
+                    body.size(), body);
+    for (int i = 0; i < streams; ++i) {
+      streams_.push_back({.socket = Connect(port), .tail = {}});
+      epoll_event event = {};
+      event.events = EPOLLIN;
+      event.data.u32 = static_cast<std::uint32_t>(i);
+      epoll_ctl(epoll_, EPOLL_CTL_ADD, streams_.back().socket, &event);
+      Ask(streams_.back());
+    }
+  }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client() {
+    for (const Stream& stream : streams_) {
+      close(stream.socket);
+    }
+    close(epoll_);
+  }
+
+  std::uint64_t tokens() const { return tokens_; }
+  std::uint64_t requests() const { return requests_; }
+
+  void RunFor(double seconds) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    std::vector<epoll_event> ready(256);
+    while (std::chrono::steady_clock::now() < end) {
+      const int count = epoll_wait(epoll_, ready.data(), static_cast<int>(ready.size()), 50);
+      for (int i = 0; i < count; ++i) {
+        Read(streams_[ready[static_cast<std::size_t>(i)].data.u32]);
+      }
+    }
+  }
+
+ private:
+  struct Stream {
+    int socket = -1;
+    std::string tail;  // end of the last read, where a mark may have begun
+  };
+
+  void Ask(const Stream& stream) const {
+    if (send(stream.socket, request_.data(), request_.size(), MSG_NOSIGNAL) < 0) {
+      std::perror("send");
+      std::abort();
+    }
+  }
+
+  void Read(Stream& stream) {
+    constexpr std::string_view kMark = "data: {";
+    constexpr std::string_view kDone = "data: [DONE]";
+    const ssize_t got = recv(stream.socket, buffer_.data(), buffer_.size(), 0);
+    if (got <= 0) {
+      std::fprintf(stderr, "the server closed a stream\n");
+      std::abort();
+    }
+    stream.tail.append(buffer_.data(), static_cast<std::size_t>(got));
+    std::string_view text = stream.tail;
+    bool done = false;
+    while (true) {
+      const std::size_t at = text.find("data: ");
+      if (at == std::string_view::npos || at + kDone.size() > text.size()) {
+        text.remove_prefix(at == std::string_view::npos
+                               ? text.size() - std::min<std::size_t>(text.size(), 5)
+                               : at);
+        break;
+      }
+      if (text.substr(at).starts_with(kMark)) {
+        ++tokens_;
+      } else {
+        done = true;
+        --tokens_;  // the event with the finish reason carries no token
+      }
+      text.remove_prefix(at + kDone.size());
+    }
+    stream.tail = std::string(text);
+    if (done) {
+      ++requests_;
+      Ask(stream);
+    }
+  }
+
+  int epoll_;
+  std::string request_;
+  std::vector<Stream> streams_;
+  std::vector<char> buffer_ = std::vector<char>(1U << 16U);
+  std::uint64_t tokens_ = 0;
+  std::uint64_t requests_ = 0;
+};
+
+// The metrics page of the server.
+std::string Page(std::uint16_t port) {
+  const int socket = Connect(port);
+  constexpr std::string_view kAsk = "GET /metrics HTTP/1.1\r\nhost: b\r\nconnection: close\r\n\r\n";
+  std::string out;
+  std::vector<char> buffer(1U << 16U);
+  if (send(socket, kAsk.data(), kAsk.size(), MSG_NOSIGNAL) > 0) {
+    for (ssize_t got = 1; got > 0;) {
+      got = recv(socket, buffer.data(), buffer.size(), 0);
+      out.append(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    }
+  }
+  close(socket);
+  return out;
+}
+
+double Value(const std::string& page, const std::string& series) {
+  const std::size_t at = page.find("\n" + series);
+  return at == std::string::npos ? 0.0 : std::atof(page.c_str() + page.find(' ', at));
+}
+
+// Mean lateness of passes since the last call.
+class Lateness {
+ public:
+  explicit Lateness(std::uint16_t port) : port_(port) { TakeMs(); }
+  double TakeMs() {
+    const std::string page = Page(port_);
+    const double sum = Value(page, "dynosim_pass_lateness_seconds_sum");
+    const double count = Value(page, "dynosim_pass_lateness_seconds_count");
+    const double mean_ms = count > count_ ? 1000.0 * (sum - sum_) / (count - count_) : 0.0;
+    sum_ = sum;
+    count_ = count;
+    return mean_ms;
+  }
+
+ private:
+  std::uint16_t port_;
+  double sum_ = 0.0, count_ = 0.0;
+};
+
+double ResidentMegabytes() {
+  long pages = 0;
+  long resident = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%ld %ld", &pages, &resident) != 2) {
+      resident = 0;
+    }
+    std::fclose(file);
+  }
+  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
+}
+
+live::ServeOptions Options(double prefill_ms, double decode_ms, std::uint32_t workers) {
+  live::ServeOptions options;
+  options.worker.engine.timing = std::make_shared<timing::FixedTiming>(prefill_ms, decode_ms);
+  options.worker.engine.max_num_seqs = 8192;
+  options.worker.workers = workers;
+  return options;
+}
+
+// range(0): streams; range(1): decode time of a pass in microseconds.
+void StreamedTokens(benchmark::State& state) {
+  const Server server(Options(0.0, static_cast<double>(state.range(1)) / 1000.0, 1));
+  Client client(server.port(), static_cast<int>(state.range(0)), 128);
+  client.RunFor(0.5);
+  Lateness lateness(server.port());
+  const std::uint64_t before = client.tokens();
+  double seconds = 0.0;
+  for (auto _ : state) {
+    const auto start = std::chrono::steady_clock::now();
+    client.RunFor(2.0);
+    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  state.counters["tokens_per_s"] = static_cast<double>(client.tokens() - before) / seconds;
+  state.counters["lateness_ms"] = lateness.TakeMs();
+}
+BENCHMARK(StreamedTokens)
+    ->Args({64, 0})
+    ->Args({64, 500})
+    ->Args({64, 5000})
+    ->Args({1, 5000})
+    ->Iterations(2)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
+// range(0): streams that stay open, with a token every 100 ms. Memory is that of server and
+// clients.
+void OpenStreams(benchmark::State& state) {
+  const Server server(Options(0.0, 100.0, 4));
+  Client client(server.port(), static_cast<int>(state.range(0)), 100000);
+  client.RunFor(3.0);
+  const double before_mb = ResidentMegabytes();
+  const std::uint64_t tokens = client.tokens();
+  double seconds = 0.0;
+  for (auto _ : state) {
+    const auto start = std::chrono::steady_clock::now();
+    client.RunFor(5.0);
+    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  state.counters["tokens_per_s"] = static_cast<double>(client.tokens() - tokens) / seconds;
+  state.counters["memory_mb"] = before_mb;
+  state.counters["growth_mb"] = ResidentMegabytes() - before_mb;
+}
+BENCHMARK(OpenStreams)->Arg(5000)->Iterations(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace dynosim

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flags that describe the engine of a live worker, under the names of its mock engine (chapter 95,
+// section 4).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "engine/settings.h"
+
+namespace CLI {
+class App;
+}
+
+namespace dynosim::cli {
+
+// Either the JSON form or the single ones.
+struct EngineFlags {
+  std::string extra_engine_args;  // JSON text, or a file
+  std::string engine_type = "vllm";
+  std::optional<std::uint64_t> num_gpu_blocks, block_size, max_model_len, max_num_seqs,
+      max_num_batched_tokens, data_parallel_size;
+  std::optional<bool> prefix_caching, chunked_prefill;
+  std::optional<std::string> preemption_mode, planner_profile_data;
+  std::optional<double> speedup_ratio, decode_speedup_ratio;
+  std::optional<double> prefill_ms, decode_ms;
+  std::optional<std::string> sglang_schedule_policy;
+  std::optional<std::uint64_t> sglang_max_prefill_tokens, sglang_chunked_prefill_size,
+      sglang_clip_max_new_tokens;
+  std::optional<double> sglang_schedule_conservativeness;
+};
+
+// `flags` must outlive the command.
+void AddEngineFlags(CLI::App& command, EngineFlags& flags);
+Result<engine::EngineSettings> ReadEngineFlags(const EngineFlags& flags);
+
+}  // namespace dynosim::cli

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/serve_options.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "cli/engine_flags.h"
+#include "engine/settings.h"
+#include "engine/settings_decode.h"
+#include "live/dispatcher.h"
+#include "live/fault_injection.h"
+#include "live/frontend.h"
+#include "live/http_server.h"
+#include "live/output_planner.h"
+#include "live/remote_link.h"
+#include "live/serve.h"
+#include "live/serve_parts.h"
+#include "router/config.h"
+
+namespace dynosim::cli {
+namespace {
+
+constexpr const char* kWorkers = "Workers";
+constexpr const char* kServer = "Server";
+constexpr const char* kApi = "API";
+constexpr const char* kFaults = "Faults";
+constexpr const char* kEvents = "Events over ZeroMQ: one first port per worker, rank r adds r";
+constexpr const char* kOverload =
+    "Overload: a request is refused when every worker is over a limit";
+
+template <class T>
+CLI::Option* Add(CLI::App& command, const char* group, const char* name, T& value, const char* type,
+                 const char* help) {
+  return command.add_option(name, value, help)->type_name(type)->group(group);
+}
+
+void AddListenFlags(CLI::App& command, ListenFlags& f) {
+  Add(command, kServer, "--http-host", f.options.host, "ADDRESS", "Default 127.0.0.1");
+  Add(command, kServer, "--http-port", f.options.port, "PORT", "Default 8000; 0: any free one");
+  Add(command, kServer, "--http-body-limit-mb", f.body_limit_mb, "MB",
+      "Longest request body (default 192)")
+      ->check(CLI::Range(1, 4096));
+}
+
+void AddWorkerFlags(CLI::App& command, WorkerFlags& f) {
+  AddEngineFlags(command, f.engine);
+  live::WorkerOptions& o = f.options;
+  Add(command, kWorkers, "--num-workers", o.workers, "N", "Mock workers (default 1)")
+      ->check(CLI::Range(1, 4096));
+  Add(command, kWorkers, "--startup-time", f.startup_time_s, "S",
+      "Workers start working after this time; requests wait")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_flag("--make-up-lateness", o.make_up_lateness,
+                "A pass starts at the modelled end of the one before when there was work: no drift")
+      ->group(kWorkers);
+  Add(command, kEvents, "--zmq-kv-events-ports", o.ports.kv_events, "PORTS", "KV events")
+      ->delimiter(',');
+  Add(command, kEvents, "--zmq-replay-ports", o.ports.kv_replay, "PORTS", "Replay of KV events")
+      ->delimiter(',');
+  Add(command, kEvents, "--forward-pass-metrics-ports", o.ports.pass_metrics, "PORTS",
+      "Forward-pass metrics")
+      ->delimiter(',');
+  Add(command, kEvents, "--zmq-host", o.ports.host, "ADDRESS",
+      "Where the sockets bind (default 127.0.0.1)");
+  Add(command, kEvents, "--zmq-topic", o.ports.topic, "TOPIC",
+      "First frame (default empty); {worker} is replaced");
+  Add(command, kEvents, "--zmq-replay-form", f.replay_form, "FORM",
+      "with-topic (default) or without-topic, as vLLM itself replies")
+      ->check(CLI::IsMember({"with-topic", "without-topic"}));
+  Add(command, kEvents, "--zmq-event-form", f.event_form, "FORM",
+      "map (default) or positional, as older vLLM releases")
+      ->check(CLI::IsMember({"map", "positional"}));
+}
+
+void AddOutputFlags(CLI::App& command, ApiFlags& f) {
+  live::FrontendOptions& o = f.options;
+  Add(command, kApi, "--seed", o.output.seed, "SEED", "Seed of the generated tokens (default 42)");
+  Add(command, kApi, "--default-max-tokens", o.default_max_tokens, "N",
+      "Output limit of requests without one (default 128; text completions 16 at most)")
+      ->check(CLI::PositiveNumber);
+  command.add_flag("--echo", o.output.echo, "Answer with the prompt instead of random words")
+      ->group(kApi);
+  Add(command, kApi, "--reasoning", f.reasoning, "JSON",
+      "{start_thinking_token_id, end_thinking_token_id, thinking_ratio}: reasoning tokens first");
+  Add(command, kApi, "--response-replay-trace-path", f.response_replay_path, "PATH",
+      "Mooncake rows with output_token_ids, which requests select by annotation");
+}
+
+void AddApiFlags(CLI::App& command, ApiFlags& f) {
+  live::FrontendOptions& o = f.options;
+  Add(command, kApi, "--model-name", o.model, "NAME", "Served model (default mock)");
+  Add(command, kApi, "--router-mode", f.router_mode, "MODE",
+      "round-robin (default), random or least-loaded; serve: also kv and power-of-two");
+  AddOutputFlags(command, f);
+  command
+      .add_flag("--require-max-tokens", o.require_max_tokens,
+                "Refuse requests without an output limit")
+      ->group(kApi);
+  command.add_flag("--strict-fields", o.strict_fields, "Refuse unknown request fields")
+      ->group(kApi);
+  command.add_flag("--sglang-generate", o.sglang_generate, "Offer SGLang's native /generate")
+      ->group(kApi);
+  Add(command, kApi, "--max-loras", o.max_loras, "N", "Adapters loaded at a time (default 16)");
+  Add(command, kApi, "--metrics-prefix", o.metrics_prefix, "NAME",
+      "Of the frontend's metrics (default dynamo_frontend)");
+  Add(command, kApi, "--drain-timeout-ms", f.drain_ms, "MS",
+      "How long streams may go on after the first signal (default 5000)")
+      ->check(CLI::NonNegativeNumber);
+  Add(command, kFaults, "--failure-injection-rate", f.failure_rate, "PERCENT",
+      "Share of the requests that fail, 0 to 100")
+      ->check(CLI::Range(0.0, 100.0));
+  Add(command, kFaults, "--failure-types", f.failure_types, "NAMES",
+      "Comma list: rate_limit, invalid_api_key, context_length, server_error, invalid_request, "
+      "model_not_found (default all)")
+      ->delimiter(',');
+  Add(command, kOverload, "--active-decode-blocks-threshold", f.limits.active_decode_blocks,
+      "SHARE", "Share of a worker's KV blocks that decoding requests hold, 0 to 1")
+      ->check(CLI::Range(0.0, 1.0));
+  Add(command, kOverload, "--active-prefill-tokens-threshold", f.limits.active_prefill_tokens, "N",
+      "Prompt tokens of requests without a first token");
+  Add(command, kOverload, "--active-prefill-tokens-threshold-frac",
+      f.limits.active_prefill_tokens_frac, "RATIO",
+      "The same as a multiple of --max-num-batched-tokens")
+      ->check(CLI::NonNegativeNumber);
+  Add(command, kOverload, "--max-requests-per-worker", f.limits.requests, "N",
+      "Requests in flight");
+  Add(command, kOverload, "--overload-status", o.overload_status, "CODE", "529 (default) or 503")
+      ->check(CLI::IsMember({503, 529}));
+}
+
+void AddDiscoveryFlags(CLI::App& command, std::string& backend, std::string& folder) {
+  constexpr const char* kDiscovery = "Discovery";
+  Add(command, kDiscovery, "--discovery-backend", backend, "NAME", "directory (default)");
+  Add(command, kDiscovery, "--discovery-dir", folder, "PATH",
+      "Directory that workers and frontends share");
+}
+
+Result<void> CheckDiscovery(const std::string& backend) {
+  if (backend != "directory" && backend != "file") {
+    return UsageError("--discovery-backend",
+                      "must be directory; " + backend + " is not available in this version");
+  }
+  return {};
+}
+
+Result<live::RouterMode> ReadRouterMode(const std::string& name) {
+  if (name == "round-robin" || name == "round_robin") {
+    return live::RouterMode::kRoundRobin;
+  }
+  if (name == "random") {
+    return live::RouterMode::kRandom;
+  }
+  if (name == "least-loaded" || name == "least_loaded") {
+    return live::RouterMode::kLeastLoaded;
+  }
+  return UsageError("--router-mode", "must be round-robin, random or least-loaded, got " + name);
+}
+
+// Policies of the router module, which know all workers from the start.
+Result<void> ReadPolicy(const ServeFlags& flags, live::ServeOptions& out) {
+  const std::string& mode = flags.api.router_mode;
+  const bool kv = mode == "kv" || mode == "kv_router" || mode == "kv-router";
+  const bool two = mode == "power-of-two" || mode == "power_of_two";
+  if (!flags.router_config.empty() && !kv) {
+    return UsageError("--router-config", "needs --router-mode kv");
+  }
+  if (!kv && !two) {
+    DYNO_TRY(out.router, ReadRouterMode(mode));
+    return {};
+  }
+  router::RouterSettings settings;
+  settings.mode = kv ? "kv_router" : "power_of_two";
+  settings.seed = out.frontend.output.seed;
+  if (!flags.router_config.empty()) {
+    DYNO_TRY(const Json json, ParseJson(flags.router_config, "--router-config"));
+    DYNO_TRY(settings.kv, router::DecodeKvRouterConfig(json, "--router-config"));
+  }
+  out.policy = std::move(settings);
+  return {};
+}
+
+Result<live::HttpOptions> ReadListenFlags(const ListenFlags& flags) {
+  live::HttpOptions out = flags.options;
+  out.body_bytes_max = flags.body_limit_mb << 20U;
+  return out;
+}
+
+Result<void> CheckPorts(const char* flag, const std::vector<std::uint16_t>& ports,
+                        const live::WorkerOptions& options) {
+  if (!ports.empty() && ports.size() != options.workers) {
+    return UsageError(flag, fmt::format("needs one port per worker: got {} for {} workers",
+                                        ports.size(), options.workers));
+  }
+  for (const std::uint16_t port : ports) {
+    if (port == 0 || std::uint32_t{port} + options.engine.dp_size > 65536) {
+      return UsageError(flag,
+                        fmt::format("ports must be from 1 to 65535 for every rank, got {}", port));
+    }
+  }
+  return {};
+}
+
+Result<live::WorkerOptions> ReadWorkerFlags(const WorkerFlags& flags) {
+  live::WorkerOptions out = flags.options;
+  DYNO_TRY(out.engine, ReadEngineFlags(flags.engine));
+  if (out.engine.worker_role != engine::WorkerRole::kAggregated) {
+    return UsageError("--extra-engine-args",
+                      "worker_type must be aggregated, got " +
+                          std::string(engine::WorkerRoleName(out.engine.worker_role)));
+  }
+  DYNO_TRY_VOID(CheckPorts("--zmq-kv-events-ports", out.ports.kv_events, out));
+  DYNO_TRY_VOID(CheckPorts("--zmq-replay-ports", out.ports.kv_replay, out));
+  DYNO_TRY_VOID(CheckPorts("--forward-pass-metrics-ports", out.ports.pass_metrics, out));
+  if (!out.ports.kv_replay.empty() && out.ports.kv_events.empty()) {
+    return UsageError("--zmq-replay-ports", "needs --zmq-kv-events-ports");
+  }
+  if (!out.ports.kv_events.empty() && !out.engine.enable_prefix_caching) {
+    return UsageError("--zmq-kv-events-ports", "needs prefix caching");
+  }
+  out.ports.replay_topic_frame = flags.replay_form == "with-topic";
+  out.ports.positional = flags.event_form == "positional";
+  out.startup_ms = 1000.0 * flags.startup_time_s.value_or(out.engine.startup_time_s.value_or(0.0));
+  return out;
+}
+
+Result<live::FrontendOptions> ReadApiFlags(const ApiFlags& flags) {
+  live::FrontendOptions out = flags.options;
+  if (out.model.empty()) {
+    return UsageError("--model-name", "must not be empty");
+  }
+  DYNO_TRY(out.faults,
+           live::FaultInjection::Make(flags.failure_rate, flags.failure_types, out.output.seed));
+  if (!flags.failure_types.empty() && flags.failure_rate == 0.0) {
+    return UsageError("--failure-types", "needs --failure-injection-rate");
+  }
+  if (!flags.reasoning.empty()) {
+    DYNO_TRY(out.output.reasoning, live::ParseReasoning(flags.reasoning));
+  }
+  if (!flags.response_replay_path.empty()) {
+    DYNO_TRY(out.output.replay, live::ReplayTable::Load(flags.response_replay_path));
+  }
+  return out;
+}
+
+}  // namespace
+
+void AddServeFlags(CLI::App& command, ServeFlags& f) {
+  AddListenFlags(command, f.listen);
+  AddWorkerFlags(command, f.worker);
+  AddApiFlags(command, f.api);
+  Add(command, kApi, "--router-config", f.router_config, "JSON",
+      "Fields of the KV router as a JSON object");
+}
+
+void AddMockerFlags(CLI::App& command, MockerFlags& f) {
+  AddListenFlags(command, f.listen);
+  AddWorkerFlags(command, f.worker);
+  Add(command, kWorkers, "--model-name", f.model, "NAME", "Served model (default mock)");
+  AddDiscoveryFlags(command, f.discovery, f.discovery_dir);
+  Add(command, kServer, "--advertise-host", f.advertise_host, "ADDRESS",
+      "Address that frontends connect to (default --http-host)");
+}
+
+void AddFrontendFlags(CLI::App& command, FrontendFlags& f) {
+  AddListenFlags(command, f.listen);
+  AddApiFlags(command, f.api);
+  AddDiscoveryFlags(command, f.discovery, f.discovery_dir);
+  Add(command, kServer, "--worker", f.workers, "URL",
+      "Worker process, http://<address>:<port>; may be repeated");
+  Add(command, kApi, "--migration-limit", f.api.options.migration_limit, "N",
+      "How often a sequence may go on at another worker when its own is lost (default 0)");
+}
+
+Result<live::ServeOptions> ReadServeFlags(const ServeFlags& flags) {
+  live::ServeOptions out;
+  DYNO_TRY(out.worker, ReadWorkerFlags(flags.worker));
+  DYNO_TRY(out.frontend, ReadApiFlags(flags.api));
+  DYNO_TRY_VOID(ReadPolicy(flags, out));
+  DYNO_TRY(out.http, ReadListenFlags(flags.listen));
+  out.limits = flags.api.limits;
+  out.drain_ms = flags.api.drain_ms;
+  return out;
+}
+
+Result<live::MockerOptions> ReadMockerFlags(const MockerFlags& flags) {
+  live::MockerOptions out;
+  DYNO_TRY_VOID(CheckDiscovery(flags.discovery));
+  DYNO_TRY(out.worker, ReadWorkerFlags(flags.worker));
+  DYNO_TRY(out.http, ReadListenFlags(flags.listen));
+  out.model = flags.model;
+  out.discovery_dir = flags.discovery_dir;
+  out.advertise_host = flags.advertise_host;
+  return out;
+}
+
+Result<live::FrontendServerOptions> ReadFrontendFlags(const FrontendFlags& flags) {
+  live::FrontendServerOptions out;
+  DYNO_TRY_VOID(CheckDiscovery(flags.discovery));
+  DYNO_TRY(out.frontend, ReadApiFlags(flags.api));
+  DYNO_TRY(out.router, ReadRouterMode(flags.api.router_mode));
+  DYNO_TRY(out.http, ReadListenFlags(flags.listen));
+  for (const std::string& url : flags.workers) {
+    DYNO_TRY(const live::WorkerAddress address, live::ParseWorkerAddress(url));
+    out.addresses.push_back(address);
+  }
+  if (out.addresses.empty() && flags.discovery_dir.empty()) {
+    return UsageError("--discovery-dir", "or --worker is needed: where are the workers?");
+  }
+  out.discovery_dir = flags.discovery_dir;
+  out.limits = flags.api.limits;
+  out.drain_ms = flags.api.drain_ms;
+  return out;
+}
+
+}  // namespace dynosim::cli

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flags of the live commands, and how they become settings (chapter 95, section 4).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/engine_flags.h"
+#include "live/dispatcher.h"
+#include "live/frontend.h"
+#include "live/http_server.h"
+#include "live/serve.h"
+
+namespace CLI {
+class App;
+}
+
+namespace dynosim::cli {
+
+// Flags of a process that has workers.
+struct WorkerFlags {
+  EngineFlags engine;
+  std::optional<double> startup_time_s;
+  std::string replay_form = "with-topic";
+  std::string event_form = "map";
+  live::WorkerOptions options;
+};
+
+// Flags of a process that has the HTTP API.
+struct ApiFlags {
+  std::string router_mode = "round-robin";
+  std::string reasoning;
+  std::string response_replay_path;
+  double failure_rate = 0.0;
+  std::vector<std::string> failure_types;
+  live::FrontendOptions options;
+  live::BusyLimits limits;
+  double drain_ms = 5000.0;
+};
+
+struct ListenFlags {
+  live::HttpOptions options;
+  std::uint64_t body_limit_mb = 192;
+};
+
+struct ServeFlags {
+  WorkerFlags worker;
+  ApiFlags api;
+  ListenFlags listen;
+  std::string router_config;
+};
+
+struct MockerFlags {
+  WorkerFlags worker;
+  ListenFlags listen;
+  std::string model = "mock";
+  std::string discovery = "directory";
+  std::string discovery_dir;
+  std::string advertise_host;
+};
+
+struct FrontendFlags {
+  ApiFlags api;
+  ListenFlags listen;
+  std::string discovery = "directory";
+  std::string discovery_dir;
+  std::vector<std::string> workers;
+};
+
+// `flags` must outlive the command.
+void AddServeFlags(CLI::App& command, ServeFlags& flags);
+void AddMockerFlags(CLI::App& command, MockerFlags& flags);
+void AddFrontendFlags(CLI::App& command, FrontendFlags& flags);
+
+Result<live::ServeOptions> ReadServeFlags(const ServeFlags& flags);
+Result<live::MockerOptions> ReadMockerFlags(const MockerFlags& flags);
+Result<live::FrontendServerOptions> ReadFrontendFlags(const FrontendFlags& flags);
+
+}  // namespace dynosim::cli

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/dispatcher.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "live/engine_host.h"
+#include "live/live_request.h"
+#include "live/worker_link.h"
+#include "router/router.h"
+#include "workload/request.h"
+
+namespace dynosim::live {
+
+std::uint32_t Dispatcher::AddWorker(std::unique_ptr<WorkerLink> link) {
+  const auto gone =
+      std::ranges::find_if(workers_, [](const Worker& worker) { return worker.link == nullptr; });
+  const auto place = static_cast<std::uint32_t>(gone - workers_.begin());
+  if (gone == workers_.end()) {
+    workers_.emplace_back();
+  }
+  workers_[place] = {.link = std::move(link), .aside = false, .load = {}};
+  return place;
+}
+
+void Dispatcher::RemoveWorker(std::uint32_t place) {
+  std::vector<StreamEvent> lost;
+  for (const Stream& stream : streams_) {
+    if (stream.number != 0 && stream.worker == place) {
+      lost.push_back({.kind = StreamEvent::Kind::kLost,
+                      .stream = stream.number,
+                      .text = "Service temporarily unavailable"});
+    }
+  }
+  workers_[place].aside = true;
+  OnBatch(lost);
+  workers_[place] = {};
+}
+
+void Dispatcher::SetAside(std::uint32_t place, bool aside) { workers_[place].aside = aside; }
+
+std::size_t Dispatcher::available() const {
+  return static_cast<std::size_t>(std::ranges::count_if(workers_, &Worker::Available));
+}
+
+std::size_t Dispatcher::size() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(workers_, [](const Worker& worker) { return worker.link != nullptr; }));
+}
+
+const WorkerCard* Dispatcher::AnyCard() const {
+  const auto found =
+      std::ranges::find_if(workers_, [](const Worker& worker) { return worker.link != nullptr; });
+  return found == workers_.end() ? nullptr : &found->link->card();
+}
+
+void Dispatcher::ForEach(const std::function<void(const WorkerCard&)>& f) const {
+  for (const Worker& worker : workers_) {
+    if (worker.link != nullptr) {
+      f(worker.link->card());
+    }
+  }
+}
+
+bool Dispatcher::Busy(const Worker& worker) const {
+  const WorkerCard& card = worker.link->card();
+  const auto over = [](const auto& limit, double value) {
+    return limit && value > static_cast<double>(*limit);
+  };
+  const auto blocks = static_cast<double>(worker.load.blocks);
+  const double all_blocks = static_cast<double>(card.total_blocks) * card.ranks;
+  const auto prefill = static_cast<double>(worker.load.prefill_tokens);
+  return over(limits_.active_decode_blocks, blocks / all_blocks) ||
+         over(limits_.active_prefill_tokens, prefill) ||
+         over(limits_.active_prefill_tokens_frac,
+              prefill / static_cast<double>(card.max_num_batched_tokens)) ||
+         (limits_.requests && worker.load.requests >= *limits_.requests);
+}
+
+bool Dispatcher::AllBusy() const {
+  return std::ranges::all_of(
+      workers_, [&](const Worker& worker) { return !worker.Available() || Busy(worker); });
+}
+
+// Busy workers are left out while others are free. There is at least one available worker.
+std::uint32_t Dispatcher::Choose(const LiveRequest& request) {
+  const auto count = static_cast<std::uint32_t>(workers_.size());
+  if (request.worker < count && workers_[request.worker].Available()) {
+    return request.worker;
+  }
+  std::uint32_t first = next_worker_ % count;
+  if (mode_ == RouterMode::kRandom) {
+    first = random_.NextBelow(count);
+  }
+  std::optional<std::uint32_t> chosen;
+  std::optional<std::uint32_t> busy;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t place = (first + i) % count;
+    const Worker& worker = workers_[place];
+    if (!worker.Available()) {
+      continue;
+    }
+    if (Busy(worker)) {
+      busy = busy.value_or(place);
+    } else if (!chosen || (mode_ == RouterMode::kLeastLoaded &&
+                           worker.load.requests < workers_[*chosen].load.requests)) {
+      chosen = place;
+    }
+  }
+  const std::uint32_t place = chosen.value_or(busy.value_or(first));
+  next_worker_ = place + 1;
+  return place;
+}
+
+void Dispatcher::UseRouter(std::unique_ptr<router::Router> router, const router::PoolShape& shape,
+                           std::function<double()> now_ms) {
+  router_ = std::move(router);
+  shape_ = shape;
+  now_ms_ = std::move(now_ms);
+}
+
+void Dispatcher::OnKvChanges(const std::vector<KvChange>& changes) {
+  for (const KvChange& change : changes) {
+    const std::uint32_t target = shape_.NumberOf({change.worker, change.rank});
+    if (change.stored) {
+      router_->OnStored(target, change.blocks);
+    } else {
+      router_->OnRemoved(target, change.blocks);
+    }
+  }
+}
+
+Result<std::uint64_t> Dispatcher::Submit(std::shared_ptr<const LiveRequest> request,
+                                         std::shared_ptr<StreamListener> listener,
+                                         std::uint32_t index) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(streams_.size()));
+    streams_.emplace_back();
+  }
+  const std::uint32_t place = free_.back();
+  free_.pop_back();
+  Stream& stream = streams_[place];
+  stream = {.number = (++uses_ << 32U) | place,
+            .listener = std::move(listener),
+            .index = index,
+            .prompt = request->prompt.size(),
+            .length = request->prompt.size()};
+  const std::uint64_t number = stream.number;
+  ++in_flight_;
+  if (router_ != nullptr) {
+    if (auto routed = Route(stream, std::move(request)); !routed) {
+      Remove(stream);
+      return std::unexpected(std::move(routed).error());
+    }
+    return number;
+  }
+  const std::uint32_t chosen = Choose(*request);
+  const std::uint32_t rank =
+      request->dp_rank < workers_[chosen].link->card().ranks ? request->dp_rank : workload::kNone;
+  Send(stream, chosen, rank, std::move(request));
+  return number;
+}
+
+void Dispatcher::Send(Stream& stream, std::uint32_t place, std::uint32_t rank,
+                      std::shared_ptr<const LiveRequest> request) {
+  Worker& worker = workers_[place];
+  stream.worker = place;
+  ++worker.load.requests;
+  worker.load.prefill_tokens += stream.prompt;
+  worker.link->Submit(rank, stream.number, std::move(request));
+}
+
+Result<void> Dispatcher::Route(Stream& stream, std::shared_ptr<const LiveRequest> request) {
+  const double now_ms = now_ms_();
+  const workload::Request routed = table_.Add(request, now_ms);
+  const std::size_t place = RequestTable::PlaceOf(routed.id);
+  if (place >= routed_streams_.size()) {
+    routed_streams_.resize(place + 1);
+  }
+  routed_streams_[place] = stream.number;
+  stream.routed = routed.id;
+  std::optional<router::Target> forced;
+  if (request->dp_rank < shape_.ranks) {
+    forced = router::Target{next_worker_++ % shape_.workers, request->dp_rank};
+  }
+  stream.waiting = std::move(request);
+  DYNO_TRY_VOID(
+      router_->Place({.request = routed, .source = table_, .forced = forced}, now_ms, decisions_));
+  ApplyDecisions();
+  return {};
+}
+
+// What the router has decided, also about requests that waited.
+void Dispatcher::ApplyDecisions() {
+  for (const router::Decision& decision : std::exchange(decisions_, {})) {
+    Stream* stream = Find(routed_streams_[RequestTable::PlaceOf(decision.request.id)]);
+    if (stream != nullptr && stream->routed == decision.request.id) {
+      Send(*stream, decision.target.worker, decision.target.rank,
+           std::exchange(stream->waiting, nullptr));
+    }
+  }
+}
+
+void Dispatcher::Unroute(const Stream& stream) {
+  if (stream.routed == workload::kNone) {
+    return;
+  }
+  if (stream.worker == workload::kNone) {
+    router_->CancelPending(stream.routed);
+  } else {
+    router_->Terminal(stream.routed, now_ms_(), decisions_);
+  }
+  table_.Remove(stream.routed);
+}
+
+Dispatcher::Stream* Dispatcher::Find(std::uint64_t number) {
+  const auto place = static_cast<std::uint32_t>(number);
+  return place < streams_.size() && streams_[place].number == number ? &streams_[place] : nullptr;
+}
+
+void Dispatcher::AddTokens(Stream& stream, std::uint64_t tokens) {
+  Worker& worker = workers_[stream.worker];
+  const std::uint64_t block = worker.link->card().block_size;
+  const auto blocks = [&](std::uint64_t length) { return (length + block - 1) / block; };
+  if (stream.length == stream.prompt) {
+    worker.load.prefill_tokens -= stream.prompt;
+    worker.load.blocks += blocks(stream.length);
+    const LiveRequest* routed = table_.Find(stream.routed);
+    if (routed != nullptr && tokens < routed->output_tokens) {
+      router_->PrefillDone(stream.routed, now_ms_(), decisions_);
+    }
+  }
+  worker.load.blocks += blocks(stream.length + tokens) - blocks(stream.length);
+  stream.length += tokens;
+}
+
+void Dispatcher::Remove(Stream& stream) {
+  if (stream.worker != workload::kNone) {
+    Worker& worker = workers_[stream.worker];
+    --worker.load.requests;
+    if (stream.length == stream.prompt) {
+      worker.load.prefill_tokens -= stream.prompt;
+    } else {
+      const std::uint64_t block = worker.link->card().block_size;
+      worker.load.blocks -= (stream.length + block - 1) / block;
+    }
+  }
+  Unroute(stream);
+  --in_flight_;
+  free_.push_back(static_cast<std::uint32_t>(stream.number));
+  stream = {};
+  ApplyDecisions();
+}
+
+void Dispatcher::Cancel(std::uint64_t number) {
+  if (Stream* stream = Find(number)) {
+    if (stream->worker != workload::kNone) {
+      workers_[stream->worker].link->Cancel(number);
+    }
+    Remove(*stream);
+  }
+}
+
+void Dispatcher::OnBatch(const std::vector<StreamEvent>& batch) {
+  for (const StreamEvent& event : batch) {
+    Stream* stream = Find(event.stream);
+    if (stream == nullptr) {
+      continue;
+    }
+    const std::shared_ptr<StreamListener> listener = stream->listener;
+    const std::uint32_t index = stream->index;
+    if (event.kind == StreamEvent::Kind::kTokens) {
+      AddTokens(*stream, event.amount);
+      ApplyDecisions();
+    } else if (event.kind != StreamEvent::Kind::kAdmitted) {
+      Remove(*stream);
+    }
+    if (touched_.empty() || touched_.back() != listener) {
+      touched_.push_back(listener);
+    }
+    listener->OnEvent(index, event);
+  }
+  for (const auto& listener : touched_) {
+    listener->OnBatchEnd();
+  }
+  touched_.clear();
+}
+
+}  // namespace dynosim::live

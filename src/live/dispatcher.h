@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dispatcher: which worker serves a sequence, and who hears of what happens to it. It keeps the
+// load of every worker from what it has sent and heard, and refuses work when every worker is busy
+// (chapter 95, 7.2). Belongs to the frontend's thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "base/result.h"
+#include "live/engine_host.h"
+#include "live/live_request.h"
+#include "live/worker_link.h"
+#include "router/router.h"
+#include "workload/request.h"
+
+namespace dynosim::live {
+
+// Policies that follow workers as they come and go; others are a router::Router over a fixed set.
+enum class RouterMode : std::uint8_t { kRoundRobin, kRandom, kLeastLoaded };
+
+// When a worker counts as busy; any one exceeded limit is enough. Absent limits do not apply.
+struct BusyLimits {
+  std::optional<double> active_decode_blocks{};          // share of all blocks of a worker
+  std::optional<std::uint64_t> active_prefill_tokens{};  // prompts without a token yet
+  std::optional<double> active_prefill_tokens_frac{};    // the same, of max_num_batched_tokens
+  std::optional<std::uint64_t> requests{};               // in flight on the worker
+};
+
+// Hears of one sequence. Held weakly by nobody: the dispatcher keeps it until the sequence ended.
+class StreamListener {
+ public:
+  StreamListener() = default;
+  StreamListener(const StreamListener&) = delete;
+  StreamListener& operator=(const StreamListener&) = delete;
+  virtual ~StreamListener() = default;
+  virtual void OnEvent(std::uint32_t index, const StreamEvent& event) = 0;
+  // After all events of a batch.
+  virtual void OnBatchEnd() = 0;
+};
+
+struct WorkerLoad {
+  std::uint64_t requests = 0;
+  std::uint64_t prefill_tokens = 0;
+  std::uint64_t blocks = 0;  // of requests that are decoding
+};
+
+class Dispatcher {
+ public:
+  Dispatcher(RouterMode mode, std::uint64_t seed) : mode_(mode), random_(seed) {}
+
+  // Returns the worker's place.
+  std::uint32_t AddWorker(std::unique_ptr<WorkerLink> link);
+  // Streams on it are lost.
+  void RemoveWorker(std::uint32_t place);
+  // A worker that failed is left out for a while.
+  void SetAside(std::uint32_t place, bool aside);
+
+  // Workers that can be chosen, and those that exist.
+  std::size_t available() const;
+  std::size_t size() const;
+  // Any worker that exists; null without one. All of them serve the same model.
+  const WorkerCard* AnyCard() const;
+  void ForEach(const std::function<void(const WorkerCard&)>& f) const;
+
+  // Requests are placed by `router` from now on; workers do not change any more.
+  void UseRouter(std::unique_ptr<router::Router> router, const router::PoolShape& shape,
+                 std::function<double()> now_ms);
+  void OnKvChanges(const std::vector<KvChange>& changes);
+  std::uint64_t pending() const { return router_ == nullptr ? 0 : router_->Pending(); }
+
+  BusyLimits& limits() { return limits_; }
+  bool AllBusy() const;
+
+  // Sends a sequence to a worker, or queues it where the router does. `index` is what the listener
+  // knows it by. Returns its number, or why the router refuses it.
+  Result<std::uint64_t> Submit(std::shared_ptr<const LiveRequest> request,
+                               std::shared_ptr<StreamListener> listener, std::uint32_t index);
+  // The listener hears nothing more of it.
+  void Cancel(std::uint64_t stream);
+
+  void OnBatch(const std::vector<StreamEvent>& batch);
+  std::uint64_t in_flight() const { return in_flight_; }
+
+ private:
+  struct Worker {
+    std::unique_ptr<WorkerLink> link;  // null: gone
+    bool aside = false;
+    WorkerLoad load;
+    bool Available() const { return link != nullptr && !aside; }
+  };
+  struct Stream {
+    std::uint64_t number = 0;  // 0: free
+    std::shared_ptr<StreamListener> listener;
+    std::uint32_t index = 0;
+    std::uint32_t worker = workload::kNone;  // kNone: not placed yet
+    std::uint64_t prompt = 0;
+    std::uint64_t length = 0;                      // tokens so far, prompt included
+    std::uint32_t routed = workload::kNone;        // id in the router's table
+    std::shared_ptr<const LiveRequest> waiting{};  // queued in the router
+  };
+
+  std::uint32_t Choose(const LiveRequest& request);
+  bool Busy(const Worker& worker) const;
+  Stream* Find(std::uint64_t number);
+  void AddTokens(Stream& stream, std::uint64_t tokens);
+  void Remove(Stream& stream);
+  void Send(Stream& stream, std::uint32_t worker, std::uint32_t rank,
+            std::shared_ptr<const LiveRequest> request);
+  Result<void> Route(Stream& stream, std::shared_ptr<const LiveRequest> request);
+  void Unroute(const Stream& stream);
+  void ApplyDecisions();
+
+  RouterMode mode_;
+  ChaCha12 random_;
+  BusyLimits limits_;
+  std::vector<Worker> workers_;
+  std::uint32_t next_worker_ = 0;
+  std::vector<Stream> streams_;
+  std::vector<std::uint32_t> free_;
+  std::uint64_t uses_ = 0;
+  std::uint64_t in_flight_ = 0;
+  std::vector<std::shared_ptr<StreamListener>> touched_;
+
+  // With a router only.
+  std::unique_ptr<router::Router> router_;
+  router::PoolShape shape_;
+  std::function<double()> now_ms_;
+  RequestTable table_;
+  std::vector<std::uint64_t> routed_streams_;  // by place in the table
+  std::vector<router::Decision> decisions_;
+};
+
+}  // namespace dynosim::live

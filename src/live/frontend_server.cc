@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frontend process: HTTP API and router over workers of other processes.
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "live/clock.h"
+#include "live/dispatcher.h"
+#include "live/frontend.h"
+#include "live/http_server.h"
+#include "live/metrics.h"
+#include "live/remote_link.h"
+#include "live/serve.h"
+#include "live/serve_parts.h"
+#include "live/worker_watch.h"
+
+namespace dynosim::live {
+
+Result<void> RunFrontend(const FrontendServerOptions& options) {
+  const MonotonicClock clock;
+  Frontend* handler = nullptr;
+  HttpServer server(options.http,
+                    [&](const std::shared_ptr<Exchange>& exchange, HttpRequest&& request) {
+                      handler->Handle(exchange, std::move(request));
+                    });
+  DYNO_TRY_VOID(server.Listen());
+  Dispatcher dispatcher(options.router, options.frontend.output.seed);
+  dispatcher.limits() = options.limits;
+  Frontend frontend(
+      options.frontend, dispatcher, [&] { return clock.NowMs(); }, [](MetricsText&) {});
+  handler = &frontend;
+  WorkerWatch watch(server, dispatcher, options.frontend.model);
+  for (const WorkerAddress& address : options.addresses) {
+    watch.WatchAddress(address);
+  }
+  if (!options.discovery_dir.empty()) {
+    watch.WatchDirectory(options.discovery_dir);
+  }
+  Shutdown shutdown(server, [&] { frontend.Drain(); }, options.drain_ms);
+  server.OnSignal([&] { shutdown.OnSignal(); });
+  if (options.on_listening) {
+    options.on_listening(server.port(), [&] { server.Post([&] { server.Stop(); }); });
+  }
+  server.Run();
+  return {};
+}
+
+}  // namespace dynosim::live

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker process: its HTTP side, and its entry in the discovery directory.
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "live/api_error.h"
+#include "live/discovery.h"
+#include "live/dispatcher.h"
+#include "live/engine_host.h"
+#include "live/http_server.h"
+#include "live/live_request.h"
+#include "live/metrics.h"
+#include "live/serve.h"
+#include "live/serve_parts.h"
+#include "live/worker_link.h"
+#include "live/worker_metrics.h"
+#include "live/worker_wire.h"
+
+namespace dynosim::live {
+
+namespace {
+
+constexpr std::string_view kJson = "application/json";
+
+// One sequence of a frontend: its events go out as lines.
+class WorkerStream final : public StreamListener,
+                           public std::enable_shared_from_this<WorkerStream> {
+ public:
+  WorkerStream(Dispatcher& dispatcher, std::shared_ptr<Exchange> exchange)
+      : dispatcher_(dispatcher), exchange_(std::move(exchange)) {}
+
+  void Start(std::shared_ptr<const LiveRequest> request) {
+    exchange_->BeginStream(200, "text/plain");
+    exchange_->Flush();
+    exchange_->OnGone([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) {
+        self->ended_ = true;
+        self->dispatcher_.Cancel(self->stream_);
+      }
+    });
+    if (!exchange_->gone()) {
+      // Without a router nothing is refused.
+      stream_ = dispatcher_.Submit(std::move(request), shared_from_this(), 0).value_or(0);
+    }
+  }
+
+  void OnEvent(std::uint32_t /*index*/, const StreamEvent& event) override {
+    if (ended_) {
+      return;
+    }
+    line_.clear();
+    AppendEvent(event, line_);
+    exchange_->Append(line_);
+    if (event.kind != StreamEvent::Kind::kAdmitted && event.kind != StreamEvent::Kind::kTokens) {
+      ended_ = true;
+      exchange_->EndStream();
+    }
+  }
+  void OnBatchEnd() override {
+    if (!ended_) {
+      exchange_->Flush();
+    }
+  }
+
+ private:
+  Dispatcher& dispatcher_;
+  std::shared_ptr<Exchange> exchange_;
+  std::uint64_t stream_ = 0;
+  std::string line_;
+  bool ended_ = false;
+};
+
+class WorkerServer {
+ public:
+  WorkerServer(const WorkerOptions& options, Dispatcher& dispatcher, const EngineHost& host,
+               std::vector<WorkerCard> cards)
+      : options_(options), dispatcher_(dispatcher), host_(host), cards_(std::move(cards)) {}
+
+  void Drain() { draining_ = true; }
+
+  void Handle(const std::shared_ptr<Exchange>& exchange, const HttpRequest& request) {
+    constexpr std::string_view kPrefix = "/v1/worker/";
+    const bool get = request.method == "GET" || request.method == "HEAD";
+    if (get && request.path == kCardsPath) {
+      Json list(Json::Array{});
+      for (const WorkerCard& card : cards_) {
+        list.array().push_back(CardToJson(card));
+      }
+      exchange->Respond(200, kJson, DumpJson(list));
+    } else if (request.method == "POST" && request.path.starts_with(kPrefix) &&
+               request.path.ends_with("/streams")) {
+      Begin(exchange, request);
+    } else if (get && request.path == "/metrics") {
+      MetricsText page;
+      for (std::uint32_t id = 0; id < options_.workers; ++id) {
+        WriteWorkerMetrics(host_.Stats(id), options_.engine, cards_[id].id, page);
+      }
+      exchange->Respond(200, "text/plain; version=0.0.4; charset=utf-8", page.Text());
+    } else if (get && (request.path == "/health" || request.path == "/live" ||
+                       request.path == "/ready" || request.path == "/health/ready")) {
+      const bool ready = !draining_ && (request.path == "/live" || host_.started_up());
+      exchange->Respond(ready ? 200 : 503, kJson,
+                        ready ? R"({"status":"ready"})" : R"({"status":"notready"})");
+    } else {
+      Refuse(exchange, 404, "Route not found: " + request.method + " " + request.path);
+    }
+  }
+
+ private:
+  static void Refuse(const std::shared_ptr<Exchange>& exchange, int status,
+                     const std::string& message) {
+    exchange->Respond(status, kJson,
+                      ErrorBody({.status = status, .message = message, .param = {}}));
+  }
+
+  void Begin(const std::shared_ptr<Exchange>& exchange, const HttpRequest& request) {
+    std::uint32_t index = 0;
+    const std::string_view number = std::string_view(request.path).substr(11);
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
+    if (error != std::errc() || WorkerPath(index) != request.path || index >= options_.workers) {
+      Refuse(exchange, 404, "no such worker: " + request.path);
+      return;
+    }
+    auto read = RequestFromJson(request.body);
+    if (!read) {
+      Refuse(exchange, 400, read.error().Text());
+      return;
+    }
+    auto live = std::make_shared<LiveRequest>(*std::move(read));
+    live->worker = index;
+    const WorkerCard& card = cards_[index];
+    live->NameBlocks(card.block_size, (card.total_blocks + 1) * card.block_size);
+    std::make_shared<WorkerStream>(dispatcher_, exchange)->Start(std::move(live));
+  }
+
+  const WorkerOptions& options_;
+  Dispatcher& dispatcher_;
+  const EngineHost& host_;
+  std::vector<WorkerCard> cards_;
+  bool draining_ = false;
+};
+
+// Keeps the entry in the directory alive.
+void Beat(HttpServer& server, const Registration& registration, const bool& withdrawn) {
+  server.After(kHeartbeatEveryMs, [&server, &registration, &withdrawn] {
+    if (!withdrawn) {
+      registration.Renew();
+      Beat(server, registration, withdrawn);
+    }
+  });
+}
+
+}  // namespace
+
+Result<void> RunMocker(const MockerOptions& options) {
+  const WorkerOptions& worker = options.worker;
+  WorkerServer* handler = nullptr;
+  HttpServer server(options.http,
+                    [&](const std::shared_ptr<Exchange>& exchange, HttpRequest&& request) {
+                      handler->Handle(exchange, request);
+                    });
+  DYNO_TRY_VOID(server.Listen());
+  DYNO_TRY(const Publishers publishers, OpenPublishers(worker.ports, worker.engine.dp_size));
+  Dispatcher dispatcher(RouterMode::kRoundRobin, 0);
+  EventQueue queue(server, dispatcher);
+  EngineHost host(
+      {.engine = worker.engine,
+       .workers = worker.workers,
+       .make_up_lateness = worker.make_up_lateness,
+       .kv_events = publishers.kv_events.get(),
+       .pass_metrics = publishers.pass_metrics.get(),
+       .positional_kv_events = worker.ports.positional,
+       .startup_ms = worker.startup_ms,
+       .deliver = [&](std::vector<StreamEvent>&& batch) { queue.Push(std::move(batch)); }});
+  // The port makes ids unique on a host, the process id over restarts.
+  const std::string process = fmt::format("{}-{}", server.port(), getpid());
+  std::vector<WorkerCard> cards;
+  for (std::uint32_t id = 0; id < worker.workers; ++id) {
+    cards.push_back(MakeCard(worker.engine, fmt::format("{}-{}", process, id)));
+    dispatcher.AddWorker(std::make_unique<LocalLink>(host, id, cards.back()));
+  }
+  WorkerServer worker_server(worker, dispatcher, host, cards);
+  handler = &worker_server;
+  Registration registration;
+  bool withdrawn = options.discovery_dir.empty();
+  if (!withdrawn) {
+    const std::string& advertised =
+        options.advertise_host.empty() ? options.http.host : options.advertise_host;
+    DYNO_TRY(registration,
+             Registration::Make(options.discovery_dir,
+                                {.id = process,
+                                 .model = options.model,
+                                 .address = {.host = advertised, .port = server.port()},
+                                 .cards = cards}));
+    Beat(server, registration, withdrawn);
+  }
+  // Streams go on to their end, without a limit; new ones do not come, as the entry has gone.
+  Shutdown shutdown(
+      server,
+      [&] {
+        worker_server.Drain();
+        if (!std::exchange(withdrawn, true)) {
+          registration.Withdraw();
+        }
+      },
+      std::numeric_limits<double>::infinity());
+  server.OnSignal([&] { shutdown.OnSignal(); });
+  host.Start();
+  if (options.on_listening) {
+    options.on_listening(server.port(), [&] { server.Post([&] { server.Stop(); }); });
+  }
+  server.Run();
+  if (!std::exchange(withdrawn, true)) {
+    registration.Withdraw();
+  }
+  queue.Close();
+  host.Stop();
+  return {};
+}
+
+}  // namespace dynosim::live

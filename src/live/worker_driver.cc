@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/worker_driver.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/effects.h"
+#include "engine/kv_event_buffer.h"
+#include "engine/settings.h"
+#include "engine/worker.h"
+#include "workload/request.h"
+#include "workload/source.h"
+
+namespace dynosim::live {
+
+namespace {
+
+// Passes of no duration and no effect in a row after which a worker counts as stuck.
+constexpr std::uint64_t kIdlePasses = 10000;
+
+}  // namespace
+
+WorkerDriver::WorkerDriver(const engine::EngineSettings& settings, std::uint32_t id,
+                           const DriverOptions& options, const workload::RequestSource& source,
+                           PassSink& sink)
+    : worker_(settings, id,
+              {.fast_path = false,
+               .capture_metrics = options.pass_metrics,
+               .capture_kv_events = options.kv_events,
+               .capture_tokens = true}),
+      options_(options),
+      source_(source),
+      sink_(sink),
+      took_part_(settings.dp_size, false) {}
+
+void WorkerDriver::Submit(const workload::Request& request, std::uint32_t rank, double now_ms) {
+  worker_.Submit(request, source_, rank, now_ms, false);
+  stuck_ = false;
+  if (!worker_.Busy()) {
+    queued_ = false;
+  }
+  sink_.OnGauges(rank, worker_.core(rank).Metrics());
+}
+
+bool WorkerDriver::Cancel(std::uint32_t request, std::uint32_t rank, double now_ms) {
+  const bool found = worker_.Cancel(rank, request, now_ms);
+  stuck_ = false;
+  if (!worker_.Busy()) {
+    PublishEvents(rank);
+  }
+  sink_.OnGauges(rank, worker_.core(rank).Metrics());
+  return found;
+}
+
+void WorkerDriver::Complete(double now_ms) {
+  if (worker_.Busy() && worker_.NextMs() <= now_ms) {
+    Finish(now_ms);
+  }
+}
+
+void WorkerDriver::Start(double now_ms) {
+  for (std::uint64_t passes = 0; passes < options_.instant_passes && CanStart(); ++passes) {
+    const bool make_up = options_.make_up_lateness && queued_ && last_end_ms_ <= now_ms;
+    started_ms_ = make_up ? last_end_ms_ : now_ms;
+    for (std::uint32_t rank = 0; rank < worker_.ranks(); ++rank) {
+      took_part_[rank] = worker_.core(rank).HasWork();
+    }
+    worker_.Start(started_ms_);
+    if (worker_.Failed()) {
+      stuck_ = true;
+      worker_.Complete();
+      sink_.OnStuck(now_ms);
+      return;
+    }
+    for (std::uint32_t rank = 0; rank < worker_.ranks(); ++rank) {
+      for (const engine::Admission& admission : worker_.Effects(rank).admissions) {
+        sink_.OnAdmitted(admission, now_ms);
+      }
+    }
+    if (worker_.NextMs() > now_ms) {
+      return;
+    }
+    const bool no_time = worker_.NextMs() == started_ms_;
+    Finish(now_ms);
+    if (!no_time) {
+      return;  // late already: the caller's other work comes first
+    }
+    idle_passes_ = worker_.HadEffect() ? 0 : idle_passes_ + 1;
+    if (idle_passes_ > kIdlePasses) {
+      idle_passes_ = 0;
+      stuck_ = true;
+      sink_.OnStuck(now_ms);
+      return;
+    }
+  }
+}
+
+void WorkerDriver::Finish(double now_ms) {
+  static constexpr engine::ForwardPassMetrics kIdle = {};
+  last_end_ms_ = worker_.NextMs();
+  worker_.Complete();
+  if (options_.keep_log) {
+    worker_.log().MoveLastEnd(now_ms);
+  }
+  for (std::uint32_t rank = 0; rank < worker_.ranks(); ++rank) {
+    PublishEvents(rank);
+    sink_.OnRankPass({.rank = rank,
+                      .effects = worker_.Effects(rank),
+                      .metrics = took_part_[rank] ? worker_.core(rank).LastPassMetrics() : kIdle},
+                     last_end_ms_ - started_ms_, last_end_ms_, now_ms);
+  }
+  for (std::uint32_t rank = 0; rank < worker_.ranks(); ++rank) {
+    sink_.OnGauges(rank, worker_.core(rank).Metrics());
+  }
+  queued_ = worker_.CanStart();
+  if (!options_.keep_log) {
+    worker_.log().DropBefore(worker_.passes());
+  }
+}
+
+void WorkerDriver::PublishEvents(std::uint32_t rank) {
+  if (!options_.kv_events) {
+    return;
+  }
+  engine::KvEventBuffer& buffer = worker_.kv_buffer(rank);
+  if (const std::size_t count = buffer.records().size(); count > 0) {
+    sink_.OnKvEvents(rank, buffer, count);
+    buffer.Drop(count);
+  }
+}
+
+}  // namespace dynosim::live

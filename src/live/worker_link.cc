@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/worker_link.h"
+
+#include <string>
+#include <utility>
+
+#include "engine/settings.h"
+
+namespace dynosim::live {
+
+WorkerCard MakeCard(const engine::EngineSettings& settings, std::string id) {
+  return {.id = std::move(id),
+          .ranks = settings.dp_size,
+          .block_size = settings.block_size,
+          .total_blocks = settings.num_gpu_blocks,
+          .max_model_len = settings.max_model_len.value_or(0),
+          .max_num_seqs = settings.max_num_seqs,
+          .max_num_batched_tokens = settings.max_num_batched_tokens};
+}
+
+}  // namespace dynosim::live

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// WorkerLink: one worker as the frontend reaches it, in this process or in another one. Events of
+// its streams come back through the dispatcher.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "engine/settings.h"
+#include "live/engine_host.h"
+#include "live/live_request.h"
+
+namespace dynosim::live {
+
+// What the frontend knows of a worker.
+struct WorkerCard {
+  std::string id;  // unique among the workers
+  std::uint32_t ranks = 1;
+  std::uint64_t block_size = 64;
+  std::uint64_t total_blocks = 0;   // per rank
+  std::uint64_t max_model_len = 0;  // 0: no limit
+  std::uint64_t max_num_seqs = 0;
+  std::uint64_t max_num_batched_tokens = 0;
+};
+
+class WorkerLink {
+ public:
+  WorkerLink() = default;
+  WorkerLink(const WorkerLink&) = delete;
+  WorkerLink& operator=(const WorkerLink&) = delete;
+  virtual ~WorkerLink() = default;
+
+  virtual const WorkerCard& card() const = 0;
+  // `rank` may be workload::kNone: the worker chooses.
+  virtual void Submit(std::uint32_t rank, std::uint64_t stream,
+                      std::shared_ptr<const LiveRequest> request) = 0;
+  virtual void Cancel(std::uint64_t stream) = 0;
+};
+
+// A worker of an engine host in this process.
+class LocalLink final : public WorkerLink {
+ public:
+  LocalLink(EngineHost& host, std::uint32_t worker, WorkerCard card)
+      : host_(host), worker_(worker), card_(std::move(card)) {}
+
+  const WorkerCard& card() const override { return card_; }
+  void Submit(std::uint32_t rank, std::uint64_t stream,
+              std::shared_ptr<const LiveRequest> request) override {
+    host_.Submit(worker_, rank, stream, std::move(request));
+  }
+  void Cancel(std::uint64_t stream) override { host_.Cancel(worker_, stream); }
+
+ private:
+  EngineHost& host_;
+  std::uint32_t worker_;
+  WorkerCard card_;
+};
+
+WorkerCard MakeCard(const engine::EngineSettings& settings, std::string id);
+
+}  // namespace dynosim::live

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/worker_watch.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "live/discovery.h"
+#include "live/dispatcher.h"
+#include "live/engine_host.h"
+#include "live/http_server.h"
+#include "live/remote_link.h"
+#include "live/worker_link.h"
+
+namespace dynosim::live {
+
+namespace {
+
+constexpr double kLookEveryMs = 250.0;
+constexpr double kAskEveryMs = 500.0;
+// How long a worker that failed is left out.
+constexpr double kAsideMs = 5000.0;
+
+}  // namespace
+
+void WorkerWatch::WatchDirectory(std::string folder) {
+  folder_ = std::move(folder);
+  LookAtDirectory();
+}
+
+void WorkerWatch::WatchAddress(const WorkerAddress& address) { LookAtAddress(address); }
+
+bool WorkerWatch::Known(const std::string& id) const {
+  return std::ranges::find(workers_, id, &Watched::id) != workers_.end();
+}
+
+void WorkerWatch::Add(const WorkerAddress& address, std::uint32_t index, const WorkerCard& card) {
+  if (Known(card.id)) {
+    return;
+  }
+  const std::uint32_t place = dispatcher_.AddWorker(std::make_unique<RemoteLink>(
+      server_, address, index, card,
+      [this, id = card.id](std::vector<StreamEvent>&& events) { OnEvents(id, events); }));
+  workers_.push_back({.id = card.id, .place = place, .address = address});
+}
+
+// A lost stream says that its worker is in trouble.
+void WorkerWatch::OnEvents(const std::string& id, const std::vector<StreamEvent>& events) {
+  const bool lost = std::ranges::any_of(
+      events, [](const StreamEvent& e) { return e.kind == StreamEvent::Kind::kLost; });
+  const auto found = std::ranges::find(workers_, id, &Watched::id);
+  if (lost && found != workers_.end()) {
+    dispatcher_.SetAside(found->place, true);
+    server_.After(kAsideMs, [this, id] {
+      const auto again = std::ranges::find(workers_, id, &Watched::id);
+      if (again != workers_.end()) {
+        dispatcher_.SetAside(again->place, false);
+      }
+    });
+  }
+  dispatcher_.OnBatch(events);
+}
+
+void WorkerWatch::LookAtDirectory() {
+  const std::vector<DirectoryEntry> entries = ListDirectory(folder_);
+  std::vector<std::string> alive;
+  for (const DirectoryEntry& entry : entries) {
+    if (entry.model != model_) {
+      continue;
+    }
+    for (std::uint32_t index = 0; index < entry.cards.size(); ++index) {
+      alive.push_back(entry.cards[index].id);
+      Add(entry.address, index, entry.cards[index]);
+    }
+  }
+  for (std::size_t i = workers_.size(); i-- > 0;) {
+    if (std::ranges::find(alive, workers_[i].id) == alive.end()) {
+      // Out of the list first: lost streams may look for another worker at once.
+      const std::uint32_t place = workers_[i].place;
+      workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(i));
+      dispatcher_.RemoveWorker(place);
+    }
+  }
+  server_.After(kLookEveryMs, [this] { LookAtDirectory(); });
+}
+
+void WorkerWatch::LookAtAddress(const WorkerAddress& address) {
+  FetchCards(server_, address, [this, address](Result<std::vector<WorkerCard>> cards) {
+    if (cards) {
+      for (std::uint32_t index = 0; index < cards->size(); ++index) {
+        Add(address, index, (*cards)[index]);
+      }
+    }
+    // A process that has gone, or has come back with other workers.
+    for (std::size_t i = workers_.size(); i-- > 0;) {
+      const bool there =
+          cards && std::ranges::find(*cards, workers_[i].id, &WorkerCard::id) != cards->end();
+      if (workers_[i].address == address && !there) {
+        const std::uint32_t place = workers_[i].place;
+        workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(i));
+        dispatcher_.RemoveWorker(place);
+      }
+    }
+    server_.After(kAskEveryMs, [this, address] { LookAtAddress(address); });
+  });
+}
+
+}  // namespace dynosim::live

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// WorkerWatch: keeps a dispatcher's workers equal to those that a directory or a list of addresses
+// names. Belongs to the server's thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "live/dispatcher.h"
+#include "live/engine_host.h"
+#include "live/http_server.h"
+#include "live/remote_link.h"
+#include "live/worker_link.h"
+
+namespace dynosim::live {
+
+class WorkerWatch {
+ public:
+  // `model`: entries that serve another one are left out.
+  WorkerWatch(HttpServer& server, Dispatcher& dispatcher, std::string model)
+      : server_(server), dispatcher_(dispatcher), model_(std::move(model)) {}
+  WorkerWatch(const WorkerWatch&) = delete;
+  WorkerWatch& operator=(const WorkerWatch&) = delete;
+
+  void WatchDirectory(std::string folder);
+  // Asks for the cards until the process answers, and again when its workers are lost.
+  void WatchAddress(const WorkerAddress& address);
+
+ private:
+  struct Watched {
+    std::string id;
+    std::uint32_t place = 0;
+    WorkerAddress address;
+  };
+
+  void LookAtDirectory();
+  void LookAtAddress(const WorkerAddress& address);
+  void Add(const WorkerAddress& address, std::uint32_t index, const WorkerCard& card);
+  void OnEvents(const std::string& id, const std::vector<StreamEvent>& events);
+  bool Known(const std::string& id) const;
+
+  HttpServer& server_;
+  Dispatcher& dispatcher_;
+  std::string model_;
+  std::string folder_;
+  std::vector<Watched> workers_;
+};
+
+}  // namespace dynosim::live

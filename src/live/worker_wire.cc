@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/worker_wire.h"
+
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "config/decode.h"
+#include "live/engine_host.h"
+#include "live/live_request.h"
+#include "live/worker_link.h"
+#include "workload/request.h"
+
+namespace dynosim::live {
+
+namespace {
+
+Json Tokens(const std::vector<std::uint32_t>& ids) {
+  Json out(Json::Array{});
+  out.array().reserve(ids.size());
+  for (const std::uint32_t id : ids) {
+    out.array().emplace_back(id);
+  }
+  return out;
+}
+
+Result<void> ReadTokens(const Json* list, const std::string& where,
+                        std::vector<std::uint32_t>& out) {
+  if (list == nullptr || !list->is_array()) {
+    return FailedError(where, "token ids must be an array");
+  }
+  for (const Json& item : list->array()) {
+    if (!item.is_integer() || item.number() < 0 || item.number() > 4294967295.0) {
+      return FailedError(where, "a token id is out of range");
+    }
+    out.push_back(static_cast<std::uint32_t>(item.number()));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string WorkerPath(std::uint32_t index) { return fmt::format("/v1/worker/{}/streams", index); }
+
+std::string RequestToJson(const LiveRequest& r, std::uint32_t rank) {
+  Json out;
+  out.Add("model", r.model);
+  out.Add("lora", r.lora);
+  out.Add("output_tokens", r.output_tokens);
+  out.Add("salt", r.salt);
+  out.Add("priority", std::to_string(r.priority));
+  out.Add("dp_rank", rank);
+  out.Add("seed", r.output.seed);
+  out.Add("first_ordinal", r.output.first_ordinal);
+  out.Add("reasoning_tokens", r.output.reasoning_tokens);
+  out.Add("reasoning_start", r.output.reasoning_start);
+  out.Add("reasoning_end", r.output.reasoning_end);
+  out.Add("fixed", r.output.kind == OutputPlan::Kind::kFixed);
+  out.Add("ids", Tokens(r.output.ids));
+  out.Add("token_ids", Tokens(r.prompt));
+  return DumpJson(out);
+}
+
+Result<LiveRequest> RequestFromJson(std::string_view text) {
+  const std::string where = "request";
+  DYNO_TRY(const Json json, ParseJson(text, where));
+  if (!json.is_object()) {
+    return FailedError(where, "must be a JSON object");
+  }
+  LiveRequest out;
+  std::string priority = "0";
+  bool fixed = false;
+  config::Decoder decoder(json, "");
+  decoder.Field("model", out.model);
+  decoder.Field("lora", out.lora);
+  decoder.Field("output_tokens", out.output_tokens);
+  decoder.Field("salt", out.salt);
+  decoder.Field("priority", priority);
+  decoder.Field("dp_rank", out.dp_rank);
+  decoder.Field("seed", out.output.seed);
+  decoder.Field("first_ordinal", out.output.first_ordinal);
+  decoder.Field("reasoning_tokens", out.output.reasoning_tokens);
+  decoder.Field("reasoning_start", out.output.reasoning_start);
+  decoder.Field("reasoning_end", out.output.reasoning_end);
+  decoder.Field("fixed", fixed);
+  const Json* ids = decoder.Raw("ids");
+  const Json* prompt = decoder.Raw("token_ids");
+  DYNO_TRY_VOID(decoder.Finish(where));
+  out.output.kind = fixed ? OutputPlan::Kind::kFixed : OutputPlan::Kind::kRandom;
+  if (ids != nullptr) {
+    DYNO_TRY_VOID(ReadTokens(ids, where, out.output.ids));
+  }
+  DYNO_TRY_VOID(ReadTokens(prompt, where, out.prompt));
+  const auto [end, error] =
+      std::from_chars(priority.data(), priority.data() + priority.size(), out.priority);
+  if (error != std::errc() || out.prompt.empty()) {
+    return FailedError(where, "priority must be an integer and token_ids not empty");
+  }
+  return out;
+}
+
+Json CardToJson(const WorkerCard& card) {
+  Json out;
+  out.Add("id", card.id);
+  out.Add("ranks", card.ranks);
+  out.Add("block_size", card.block_size);
+  out.Add("total_blocks", card.total_blocks);
+  out.Add("max_model_len", card.max_model_len);
+  out.Add("max_num_seqs", card.max_num_seqs);
+  out.Add("max_num_batched_tokens", card.max_num_batched_tokens);
+  return out;
+}
+
+Result<WorkerCard> CardFromJson(const Json& json, const std::string& where) {
+  if (!json.is_object()) {
+    return FailedError(where, "a worker card must be a JSON object");
+  }
+  WorkerCard out;
+  config::Decoder decoder(json, "");
+  decoder.Require("id");
+  decoder.Field("id", out.id);
+  decoder.Field("ranks", out.ranks, config::kPositive);
+  decoder.Field("block_size", out.block_size, config::kPositive);
+  decoder.Field("total_blocks", out.total_blocks);
+  decoder.Field("max_model_len", out.max_model_len);
+  decoder.Field("max_num_seqs", out.max_num_seqs);
+  decoder.Field("max_num_batched_tokens", out.max_num_batched_tokens);
+  DYNO_TRY_VOID(decoder.Finish(where));
+  return out;
+}
+
+void AppendEvent(const StreamEvent& event, std::string& out) {
+  switch (event.kind) {
+    case StreamEvent::Kind::kAdmitted:
+      out += fmt::format("A {}\n", event.amount);
+      return;
+    case StreamEvent::Kind::kTokens:
+      out += fmt::format("T {}\n", event.amount);
+      return;
+    case StreamEvent::Kind::kFinished:
+      out += "F\n";
+      return;
+    case StreamEvent::Kind::kRejected:
+      out += "R " + event.text + "\n";
+      return;
+    case StreamEvent::Kind::kFailed:
+    case StreamEvent::Kind::kLost:
+      out += "X " + event.text + "\n";
+      return;
+  }
+}
+
+bool ParseEvent(std::string_view line, StreamEvent& out) {
+  if (line.empty() || (line.size() > 1 && line[1] != ' ')) {
+    return false;
+  }
+  const std::string_view rest = line.substr(std::min<std::size_t>(2, line.size()));
+  switch (line[0]) {
+    case 'A':
+    case 'T': {
+      out.kind = line[0] == 'A' ? StreamEvent::Kind::kAdmitted : StreamEvent::Kind::kTokens;
+      const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), out.amount);
+      return error == std::errc() && end == rest.data() + rest.size();
+    }
+    case 'F':
+      out.kind = StreamEvent::Kind::kFinished;
+      return true;
+    case 'R':
+      out.kind = StreamEvent::Kind::kRejected;
+      break;
+    case 'X':
+      out.kind = StreamEvent::Kind::kFailed;
+      break;
+    default:
+      return false;
+  }
+  out.text = std::string(rest);
+  return true;
+}
+
+}  // namespace dynosim::live

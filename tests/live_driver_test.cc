@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// The live driver on a hand-moved clock does what the offline loop does, bit for bit: the same
+// worker, the same moments.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/effects.h"
+#include "engine/kv_event_buffer.h"
+#include "live/clock.h"
+#include "live/worker_driver.h"
+#include "random_cases.h"
+#include "sim/outcome.h"
+#include "workload/request.h"
+#include "workload/source.h"
+
+namespace dynosim::testing {
+namespace {
+
+using workload::TerminalStatus;
+
+class HandMovedClock final : public live::Clock {
+ public:
+  double NowMs() const override { return now_ms_; }
+  void MoveTo(double now_ms) {
+    ASSERT_GE(now_ms, now_ms_);
+    now_ms_ = now_ms;
+  }
+
+ private:
+  double now_ms_ = 0.0;
+};
+
+// What a client of the live driver sees of one request.
+struct Seen {
+  double arrival_ms = 0.0;
+  std::optional<double> admitted_ms;
+  std::uint64_t reused_first = 0, reused_max = 0, admissions = 0;
+  std::vector<double> token_ms;
+  std::optional<TerminalStatus> status;
+  double terminal_ms = 0.0;
+};
+
+class Log final : public live::PassSink {
+ public:
+  Log(workload::RequestSource& source, std::uint32_t ranks)
+      : seen(source.RequestCount()), source_(source), last_event_(ranks) {}
+
+  void OnAdmitted(const engine::Admission& admission, double now_ms) override {
+    Seen& s = seen[admission.request];
+    if (s.admissions++ == 0) {
+      s.admitted_ms = now_ms;
+      s.reused_first = admission.reused_tokens;
+    }
+    s.reused_max = std::max(s.reused_max, admission.reused_tokens);
+  }
+  void OnKvEvents(std::uint32_t rank, const engine::KvEventBuffer& events,
+                  std::size_t count) override {
+    ASSERT_EQ(events.records().size(), count);
+    for (const auto& record : events.records()) {
+      ASSERT_EQ(record.event_id, last_event_[rank]++) << "event ids never skip";
+    }
+  }
+  void OnRankPass(const live::RankPass& pass, double planned_ms, double end_ms,
+                  double now_ms) override {
+    ASSERT_EQ(end_ms, now_ms);
+    ASSERT_GE(planned_ms, 0.0);
+    for (const engine::TokenGain& gain : pass.effects.gains) {
+      seen[gain.request].token_ms.insert(seen[gain.request].token_ms.end(), gain.tokens, now_ms);
+    }
+    for (const engine::Signal& signal : pass.effects.signals) {
+      if (signal.kind == engine::Signal::Kind::kFirstToken) {
+        continue;
+      }
+      Seen& s = seen[signal.request];
+      const bool done = signal.kind == engine::Signal::Kind::kFinished;
+      s.status = done ? TerminalStatus::kCompleted : TerminalStatus::kRejected;
+      s.terminal_ms = now_ms;
+      ended.push_back({signal.request, *s.status});
+    }
+    ++passes;
+  }
+  void OnGauges(std::uint32_t, const engine::RankMetrics& metrics) override {
+    ASSERT_LE(metrics.active_blocks, metrics.total_blocks);
+  }
+  void OnStuck(double now_ms) override { FAIL() << "stuck at " << now_ms; }
+
+  struct Ended {
+    std::uint32_t request;
+    TerminalStatus status;
+  };
+  std::vector<Seen> seen;
+  std::vector<Ended> ended;
+  std::uint64_t passes = 0;
+
+ private:
+  workload::RequestSource& source_;
+  std::vector<std::uint64_t> last_event_;
+};
+
+// Plays the case through the driver: the clock jumps to whatever is due next.
+std::vector<Seen> PlayLive(const RandomCase& c, bool make_up_lateness) {
+  const std::unique_ptr<workload::RequestSource> source = SourceOf(c);
+  Log log(*source, c.scenario.engine.dp_size);
+  HandMovedClock clock;
+  live::WorkerDriver driver(c.scenario.engine, 0,
+                            {.kv_events = true,
+                             .pass_metrics = true,
+                             .make_up_lateness = make_up_lateness,
+                             .instant_passes = std::numeric_limits<std::uint64_t>::max()},
+                            *source, log);
+  std::uint32_t next_rank = 0;
+  const auto tell = [&] {
+    for (const Log::Ended& ended : log.ended) {
+      source->OnTerminal(ended.request, clock.NowMs(), ended.status,
+                         log.seen[ended.request].token_ms.size());
+    }
+    log.ended.clear();
+  };
+  while (true) {
+    bool changed = true;
+    while (changed) {
+      const double now_ms = clock.NowMs();
+      const std::uint64_t before = log.passes;
+      driver.Complete(now_ms);
+      tell();
+      workload::Request request;
+      changed = false;
+      while (source->Release(now_ms, request)) {
+        log.seen[request.id].arrival_ms = request.arrival_ms;
+        driver.Submit(request, next_rank++ % driver.ranks(), now_ms);
+        changed = true;
+      }
+      driver.Start(now_ms);
+      tell();
+      changed = changed || log.passes != before;
+    }
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    const double next_ms =
+        std::min(source->NextReadyMs().value_or(kNever), driver.NextMs().value_or(kNever));
+    if (next_ms == kNever ||
+        (c.scenario.max_sim_time_ms && next_ms > *c.scenario.max_sim_time_ms)) {
+      return log.seen;
+    }
+    clock.MoveTo(std::max(next_ms, clock.NowMs()));
+  }
+}
+
+class LiveDriver : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(LiveDriver, EqualsTheOfflineLoopBitForBitOnAHandMovedClock) {
+  int compared = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    RandomCase c = MakeRandomCase(seed, GetParam());
+    c.scenario.num_workers = 1;
+    const sim::Outcome offline = OutcomeOf(c);
+    const std::vector<Seen> live = PlayLive(c, seed % 2 == 0);
+    ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
+    for (const sim::RequestRecord& r : offline.records) {
+      const Seen& s = live[r.id];
+      SCOPED_TRACE("seed " + std::to_string(seed) + " request " + std::to_string(r.id) + "\n" +
+                   c.engine + "\n" + c.trace);
+      ASSERT_EQ(s.status.has_value(), r.terminal);
+      ASSERT_EQ(s.arrival_ms, r.arrival_ms);
+      ASSERT_EQ(s.admitted_ms, r.first_admit_ms);
+      ASSERT_EQ(s.admissions, r.admissions);
+      ASSERT_EQ(s.reused_first, r.reused_tokens_first);
+      ASSERT_EQ(s.reused_max, r.reused_tokens_max);
+      if (!r.terminal) {
+        continue;
+      }
+      ASSERT_EQ(*s.status, r.status);
+      ASSERT_EQ(s.terminal_ms, r.terminal_ms);
+      if (r.status != TerminalStatus::kCompleted) {
+        continue;
+      }
+      ASSERT_EQ(s.token_ms.size(), r.output_tokens);
+      if (r.output_tokens > 0) {
+        ASSERT_EQ(s.token_ms.front(), r.first_token_ms);
+        ASSERT_EQ(s.token_ms.back(), r.last_token_ms);
+      }
+      if (r.output_tokens > 1) {
+        ASSERT_EQ(s.token_ms[1], r.second_token_ms);
+      }
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 1000);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, LiveDriver, ::testing::Values("vllm", "trtllm", "sglang"),
+                         [](const auto& backend) { return backend.param; });
+
+}  // namespace
+}  // namespace dynosim::testing
