@@ -345,8 +345,8 @@ TEST(LiveServing, CharactersAreNeverSplitAndASlowReaderBlocksNobody) {
   const std::string text = "na\u00efve \u96ea \U0001f642";
   HttpConnection slow(server.port());
   ASSERT_TRUE(slow.Send(HttpText("POST", "/v1/completions",
-                                 R"({"model":"mock","stream":true,"max_tokens":200000,"prompt":")" +
-                                     std::string(100000, 'Q') + "\"}")));
+                                 R"({"model":"mock","stream":true,"max_tokens":40000,"prompt":")" +
+                                     std::string(20000, 'Q') + "\"}")));
   const HttpAnswer answer = Post(
       server.port(), kChat,
       R"({"model":"mock","stream":true,"max_tokens":100,"messages":[{"role":"user","content":")" +

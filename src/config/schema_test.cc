@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One declaration reads and describes: schemas of every kind of field, and the forms of a tagged
 // object.
+#include "config/schema.h"
+
 #include <array>
 #include <cstdint>
 #include <optional>

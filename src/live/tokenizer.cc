@@ -90,7 +90,7 @@ void Tokenizer::Encode(std::string_view text, std::vector<std::uint32_t>& out) c
       while (end < text.size() && end - at <= longest_word_ && IsLower(text[end])) {
         ++end;
       }
-      std::const uint32_t* found = nullptr;
+      const std::uint32_t* found = nullptr;
       // The whole word first, then shorter heads of it.
       for (; end > at + 1 && found == nullptr; --end) {
         const std::string_view head = text.substr(at, end - at);
