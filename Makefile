@@ -44,6 +44,8 @@ asan: build/asan/build.ninja ## every test under the address and undefined behav
 
 # The package as a user installs it, in an environment of its own.
 python-test: | bootstrap ## the tests of the Python package and of the documents
+	@python3 -c 'import ensurepip, os, sysconfig as s; os.stat(s.get_path("include") + "/Python.h")' \
+	  2>/dev/null || scripts/bootstrap python
 	@[ -x build/python-test/bin/python ] || python3 -m venv build/python-test
 	@build/python-test/bin/pip install --quiet --disable-pip-version-check '.[frames]' pytest==9.1.1
 	@build/python-test/bin/python -m pytest -q -p no:cacheprovider tests/python

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "perfdb/catalog.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <expected>
@@ -14,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -78,8 +78,7 @@ Result<void> RefuseOutputs(const scenario::ReplayFlags& flags) {
 Result<Json> ReadDocument(const Prediction& prediction) {
   DYNO_TRY(Json document, config::ParseYaml(prediction.document, prediction.where));
   if (!document.is_object()) {
-    return UsageError(prediction.where,
-                      "must contain one mapping, got " + config::Shown(document));
+    return UsageError(prediction.where, "must contain one mapping, got " + config::Shown(document));
   }
   for (const std::string& text : prediction.overrides) {
     DYNO_TRY_VOID(config::ApplyOverride(document, text, prediction.where));
@@ -89,9 +88,7 @@ Result<Json> ReadDocument(const Prediction& prediction) {
 
 }  // namespace
 
-std::string Run::SummaryText() const {
-  return DumpJson(report::SummaryJson(finished_.summary));
-}
+std::string Run::SummaryText() const { return DumpJson(report::SummaryJson(finished_.summary)); }
 
 std::string Run::ReportText() const {
   std::string text;
