@@ -6,7 +6,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build demo test perfdata bench format layout tidy analyze asan fuzz conformance browser clean bootstrap bootstrap-lint bootstrap-fuzz bootstrap-browser
+.PHONY: build demo test python-test perfdata bench format layout tidy analyze asan fuzz conformance browser clean bootstrap bootstrap-lint bootstrap-fuzz bootstrap-browser
 
 CPP_FOLDERS := $(wildcard src tests bench fuzz)
 CPP_FILES = find $(CPP_FOLDERS) \( -name '*.h' -o -name '*.cc' \) -print0
@@ -41,6 +41,14 @@ test: build/dev/build.ninja ## every test
 asan: build/asan/build.ninja ## every test under the address and undefined behaviour sanitizers
 	@cmake --build --preset asan
 	@ctest --preset asan
+
+# The package as a user installs it, in an environment of its own.
+python-test: | bootstrap ## the tests of the Python package and of the documents
+	@python3 -c 'import ensurepip, os, sysconfig as s; os.stat(s.get_path("include") + "/Python.h")' \
+	  2>/dev/null || scripts/bootstrap python
+	@[ -x build/python-test/bin/python ] || python3 -m venv build/python-test
+	@build/python-test/bin/pip install --quiet --disable-pip-version-check '.[frames]' pytest==9.1.1
+	@build/python-test/bin/python -m pytest -q -p no:cacheprovider tests/python
 
 # SYSTEM and BACKEND choose; both may name several.
 perfdata: ## measured performance data of every system, or of SYSTEM="h100_sxm ..." BACKEND="vllm ..."

@@ -82,6 +82,23 @@ function(dyno_add_program)
   endif()
 endfunction()
 
+# The extension module dynosim._core of the Python package, and the data that comes with it. A wheel
+# holds what is installed; nanobind comes from the interpreter that builds it.
+function(dyno_add_python_module)
+  find_package(Python 3.9 REQUIRED COMPONENTS Interpreter Development.Module)
+  execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
+    OUTPUT_STRIP_TRAILING_WHITESPACE OUTPUT_VARIABLE nanobind_ROOT COMMAND_ERROR_IS_FATAL ANY)
+  find_package(nanobind CONFIG REQUIRED)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/python/*.cc)
+  nanobind_add_module(_core NB_STATIC NOMINSIZE ${sources})
+  target_link_libraries(_core PRIVATE dynosim_cli)
+  # The headers of nanobind and Python are not written for these.
+  target_include_directories(_core SYSTEM PRIVATE ${NB_DIR}/include ${Python_INCLUDE_DIRS})
+  target_link_options(_core PRIVATE -Wl,--exclude-libs,ALL)
+  install(TARGETS _core LIBRARY DESTINATION dynosim)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/data/perfdata DESTINATION dynosim/data)
+endfunction()
+
 # Tests that cross modules or run the program itself (its path is in DYNO_PROGRAM).
 function(dyno_add_whole_program_tests)
   file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*.cc)

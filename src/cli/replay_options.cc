@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/replay_options.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "base/result.h"
 #include "scenario/replay_flags.h"
 
 namespace dynosim::cli {
@@ -187,6 +191,24 @@ void AddReplayOptions(CLI::App& command, ReplayFlags& flags) {
         ->take_last()
         ->group("");
   }
+}
+
+Result<ReplayFlags> ParseReplayArguments(std::vector<std::string> arguments) {
+  CLI::App command;
+  command.set_help_flag();
+  command.allow_extras();
+  ReplayFlags flags;
+  AddReplayOptions(command, flags);
+  std::ranges::reverse(arguments);  // the order in which the parser takes them
+  try {
+    command.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    return UsageError("", error.what());
+  }
+  if (const std::vector<std::string> rest = command.remaining(); !rest.empty()) {
+    return UsageError("", "unknown argument " + rest.front());
+  }
+  return flags;
 }
 
 }  // namespace dynosim::cli

@@ -3,6 +3,10 @@
 // decided in scenario/replay_flags.cc.
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "base/result.h"
 #include "scenario/replay_flags.h"
 
 namespace CLI {
@@ -13,5 +17,8 @@ namespace dynosim::cli {
 
 // `flags` must outlive the command.
 void AddReplayOptions(CLI::App& command, scenario::ReplayFlags& flags);
+
+// Arguments of `replay` without program and command name, for callers that are no program.
+Result<scenario::ReplayFlags> ParseReplayArguments(std::vector<std::string> arguments);
 
 }  // namespace dynosim::cli

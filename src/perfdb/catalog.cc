@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,6 +26,9 @@ namespace dynosim::perfdb {
 namespace {
 
 namespace fs = std::filesystem;
+
+// An address inside this program or library.
+const char kLibraryMark = 0;
 
 constexpr std::string_view kPackSuffix = ".pack";
 constexpr std::string_view kJson = ".json";
@@ -142,6 +146,22 @@ std::string InstallHint(std::string_view system, std::string_view backend) {
                      backend);
 }
 
+fs::path FolderOfProgram() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return error ? fs::path() : program.parent_path();
+}
+
+// The folder of the shared library that this code is part of; empty in a program.
+fs::path FolderOfLibrary() {
+  Dl_info info = {};
+  if (dladdr(&kLibraryMark, &info) == 0 || info.dli_fname == nullptr) {
+    return {};
+  }
+  const std::string_view name = info.dli_fname;
+  return name.find(".so") == std::string_view::npos ? fs::path() : fs::path(name).parent_path();
+}
+
 }  // namespace
 
 std::vector<std::string> DefaultDataFolders() {
@@ -158,18 +178,19 @@ std::vector<std::string> DefaultDataFolders() {
   } else if (const std::string home = variable("HOME"); !home.empty()) {
     folders.push_back(home + "/.local/share/dynosim/perfdata");
   }
-  // What comes with the program: beside an installed one, or in the source tree above a build.
-  std::error_code error;
-  fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (int level = 0; !error && level < 4 && folder.has_relative_path(); ++level) {
-    for (const char* const place : {"share/dynosim/perfdata", "data/perfdata"}) {
-      if (fs::is_directory(folder / place, error)) {
-        folders.push_back((folder / place).string());
-        return folders;
+  // What comes with the program: beside an installed one or a library, or in the source tree above
+  // a build.
+  for (fs::path folder : {FolderOfLibrary(), FolderOfProgram()}) {
+    for (int level = 0; level < 4 && folder.has_relative_path(); ++level) {
+      for (const char* const place : {"share/dynosim/perfdata", "data/perfdata"}) {
+        std::error_code error;
+        if (fs::is_directory(folder / place, error)) {
+          folders.push_back((folder / place).string());
+          return folders;
+        }
       }
+      folder = folder.parent_path();
     }
-    error.clear();
-    folder = folder.parent_path();
   }
   return folders;
 }

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+from os import PathLike
+from typing import Any, Callable, Dict, List, Literal, Mapping, Optional, Sequence, Union
+
+import pandas
+
+__version__: str
+_Path = Union[str, PathLike[str]]
+_Object = Union[str, Mapping[str, Any]]
+_Mode = Literal["offline", "online"]
+_Router = Literal["round_robin", "kv_router", "random", "least_loaded", "power_of_two"]
+
+class TelemetryOptions:
+    sample_interval_ms: float
+    capture_in_memory: Optional[bool]
+    callback: Optional[Callable[[Dict[str, Any]], object]]
+    jsonl_path: Optional[_Path]
+    def __init__(self, sample_interval_ms: float = 1000.0, capture_in_memory: Optional[bool] = None,
+                 callback: Optional[Callable[[Dict[str, Any]], object]] = None,
+                 jsonl_path: Optional[_Path] = None) -> None: ...
+
+class ReplayReport:
+    @property
+    def summary(self) -> Dict[str, Any]: ...
+    @property
+    def per_request(self) -> Optional[List[Dict[str, Any]]]: ...
+    @property
+    def coverage(self) -> Dict[str, Any]: ...
+    @property
+    def configuration(self) -> Dict[str, Any]: ...
+    @property
+    def telemetry(self) -> Optional[Dict[str, Any]]: ...
+    planner: None
+    def to_dict(self) -> Dict[str, Any]: ...
+    def table(self) -> str: ...
+    def save(self, path: _Path) -> None: ...
+    def save_requests(self, path: _Path) -> None: ...
+    def frame(self) -> pandas.DataFrame: ...
+    def telemetry_frame(self) -> pandas.DataFrame: ...
+    def summary_frame(self) -> pandas.DataFrame: ...
+
+# A dictionary, the summary, with replay_mode "online"; a ReplayReport otherwise.
+def run_trace_replay(
+    trace_files: Union[_Path, Sequence[_Path]], *,
+    extra_engine_args: Optional[_Object] = None, prefill_engine_args: Optional[_Object] = None,
+    decode_engine_args: Optional[_Object] = None, router_config: Optional[_Object] = None,
+    num_workers: Optional[int] = None, num_prefill_workers: Optional[int] = None,
+    num_decode_workers: Optional[int] = None, replay_concurrency: Optional[int] = None,
+    agentic_lanes: Optional[int] = None, replay_mode: _Mode = "offline",
+    router_mode: _Router = "round_robin", router_seed: Optional[int] = None,
+    arrival_speedup_ratio: float = 1.0, trace_block_size: Optional[int] = None,
+    trace_format: str = "mooncake", trace_shared_prefix_ratio: float = 0.0,
+    trace_num_prefix_groups: int = 0, model_name: Optional[str] = None,
+    router_policy_config: Optional[_Path] = None, report_jsonl_path: Optional[_Path] = None,
+    max_sim_time_ms: Optional[float] = None, sla_ttft_ms: Optional[float] = None,
+    sla_itl_ms: Optional[float] = None, sla_e2e_ms: Optional[float] = None,
+    planner_config: None = None, capture_per_request: bool = False,
+    capture_routing: bool = False, telemetry_options: Optional[TelemetryOptions] = None,
+    kv_event_lag_ms: Optional[float] = None, execution_model: Optional[str] = None,
+    weka_nested_timestamp_basis: Optional[str] = None,
+    placements: Optional[_Path] = None) -> ReplayReport: ...
+
+def run_synthetic_trace_replay(
+    input_tokens: int, output_tokens: int, request_count: int, *,
+    extra_engine_args: Optional[_Object] = None, prefill_engine_args: Optional[_Object] = None,
+    decode_engine_args: Optional[_Object] = None, router_config: Optional[_Object] = None,
+    num_workers: Optional[int] = None, num_prefill_workers: Optional[int] = None,
+    num_decode_workers: Optional[int] = None, replay_concurrency: Optional[int] = None,
+    replay_mode: _Mode = "offline", router_mode: _Router = "round_robin",
+    router_seed: Optional[int] = None, request_rate: Optional[float] = None,
+    arrival_interval_ms: Optional[float] = None, arrival_seed: int = 42,
+    arrival_speedup_ratio: float = 1.0, turns_per_session: int = 1,
+    shared_prefix_ratio: float = 0.0, num_prefix_groups: int = 0,
+    inter_turn_delay_ms: float = 0.0, session_prompts: Optional[str] = None,
+    model_name: Optional[str] = None, router_policy_config: Optional[_Path] = None,
+    sla_ttft_ms: Optional[float] = None, sla_itl_ms: Optional[float] = None,
+    sla_e2e_ms: Optional[float] = None, planner_config: None = None,
+    capture_per_request: bool = False, capture_routing: bool = False,
+    telemetry_options: Optional[TelemetryOptions] = None,
+    kv_event_lag_ms: Optional[float] = None,
+    placements: Optional[_Path] = None) -> ReplayReport: ...
+
+def predict(document: Union[_Path, Mapping[str, Any]], *,
+            overrides: Union[Mapping[str, Any], Sequence[str], None] = None,
+            stack: Literal["engine", "dynamo"] = "engine",
+            capture_per_request: bool = False) -> ReplayReport: ...
+
+def estimate(phase: Literal["prefill", "decode", "capacity", "operations"], *, model: _Path,
+             system: str, backend: str, backend_version: Optional[str] = None, batch: int = 1,
+             isl: Optional[int] = None, prefix: int = 0, ctx: Optional[int] = None,
+             block_size: Optional[int] = None, max_num_tokens: Optional[int] = None,
+             max_batch_size: Optional[int] = None, memory_fraction: Optional[float] = None,
+             cuda_graph_reserved_bytes: Optional[int] = None,
+             perfdata: Union[_Path, Sequence[_Path]] = (), **parallel: Any) -> Dict[str, Any]: ...

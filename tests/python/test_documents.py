@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs what the documents show: every command of the tutorial, every Python example."""
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from surfaces import PROGRAM, ROOT
+
+
+def fenced(name, language):
+    text = (ROOT / "docs" / name).read_text()
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
+    assert blocks, f"{name} has no {language}"
+    return blocks
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder that looks like the repository after `make build`, so that nothing is left behind."""
+    path = tmp_path_factory.mktemp("repository")
+    (path / "build").mkdir()
+    os.symlink(ROOT / "examples", path / "examples")
+    program = path / "build" / "dynosim"
+    program.write_text("#!/bin/sh\nexec " + " ".join(PROGRAM) + ' "$@"\n')
+    program.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("number, commands", enumerate(fenced("tutorial.md", "sh"), 1))
+def test_tutorial(number, commands, folder):
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", commands], cwd=folder,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Time to First Token" in done.stdout
+
+
+@pytest.mark.parametrize("number, code", enumerate(fenced("python.md", "python"), 1))
+def test_python_examples(number, code, folder):
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
