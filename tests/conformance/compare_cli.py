@@ -28,8 +28,22 @@ def predicted(binary, case, folder, out, printed):
     return wrong(case["summary"], written) + wrong(case["summary"], printed)
 
 
+def ties_by_gpus(rows):
+    """Rows whose scores differ by rounding alone, fewer GPUs first: their order says nothing."""
+    ordered, at = [], 0
+    while at < len(rows):
+        end = at + 1
+        while end < len(rows) and abs(rows[end]["score"] - rows[at]["score"]) <= 1e-9 * abs(rows[at]["score"]):
+            end += 1
+        tied = sorted(rows[at:end], key=lambda row: row["used_gpus"])
+        ordered += [{**row, "rank": rank} for rank, row in enumerate(tied, at + 1)]
+        at = end
+    return ordered
+
+
 def recommended(binary, case, folder, out, printed):
     rows = [{k: row[k] for k in ("rank", "score", "objectives", "used_gpus")} for row in printed]
+    rows, case = ties_by_gpus(rows), {**case, "rows": ties_by_gpus(case["rows"])}
     problems = [] if len(rows) == len(case["rows"]) else [f"want {len(case['rows'])} rows, got {len(rows)}"]
     problems += wrong({"rows": case["rows"]}, {"rows": rows})
     for row in printed:
