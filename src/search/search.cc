@@ -213,10 +213,8 @@ std::vector<std::string> Search::Inputs() const {
 }
 
 Result<Json> Search::Subject() const {
-  Json essential = document;
-  RemovePath(essential, "optimizer.parallelism");
   Json subject;
-  subject.Add("document", std::move(essential));
+  subject.Add("document", WithoutExecution(document));
   subject.Add("stack", stack == scenario::Stack::kDynamo ? "dynamo" : "engine");
   Json inputs;
   for (const std::string& file : Inputs()) {
