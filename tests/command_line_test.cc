@@ -101,7 +101,7 @@ TEST_F(CommandLine, UsageErrorsAreOneLineWithExitCode2) {
   const std::string trace = Write("t.jsonl", std::string(kRow));
   const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{}, "a command is needed, such as predict or replay; see dynosim --help"},
-      {{"predict"}, "unexpected argument 'predict'"},
+      {{"predct"}, "unexpected argument 'predct'"},
       {{"--verison"}, "unknown flag --verison; did you mean --version?"},
       {{"replay"},
        "provide either a trace file or all of --input-tokens, --output-tokens, --request-count"},

@@ -230,8 +230,8 @@ engine:
 
 TEST_F(PredictCommand, EveryExampleRuns) {
   const std::pair<std::string, double> examples[] = {
-      {"aggregated", 500},           {"disaggregated", 500},     {"sglang", 640},
-      {"moe_expert_parallel", 1000}, {"trace_kv_router", 12031}, {"sessions_sla", 800}};
+      {"aggregated", 500},           {"disaggregated", 500},   {"sglang", 640},
+      {"moe_expert_parallel", 1000}, {"trace_kv_router", 334}, {"sessions_sla", 800}};
   for (const auto& [name, requests] : examples) {
     const std::string arguments = "predict -c " DYNO_SOURCE_DIR "/examples/" + name +
                                   ".yaml --stack dynamo --format json --output-dir " + name;

@@ -14,15 +14,12 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
-#include "base/mapped_file.h"
 #include "base/result.h"
+#include "cli/document.h"
 #include "cli/interrupt.h"
 #include "cli/output_directory.h"
 #include "cli/program.h"
 #include "cli/progress.h"
-#include "config/decode.h"
-#include "config/overrides.h"
-#include "config/yaml_to_json.h"
 #include "engine/settings.h"
 #include "engine/settings_decode.h"
 #include "report/json_report.h"
@@ -40,17 +37,6 @@ using Clock = std::chrono::steady_clock;
 using scenario::Scenario;
 using scenario::Stack;
 
-constexpr std::size_t kMaxDocument = std::size_t{16} << 20U;
-constexpr const char* kStackHelp =
-    "engine (default): workers alone; dynamo: with the router around them";
-
-Result<Stack> ReadStack(const std::string& name) {
-  if (name != "engine" && name != "dynamo") {
-    return UsageError("--stack", "must be engine or dynamo, got '" + name + "'");
-  }
-  return name == "engine" ? Stack::kEngine : Stack::kDynamo;
-}
-
 Result<void> CheckOptions(const PredictOptions& options) {
   if (!options.unavailable.empty()) {
     return UsageError(options.unavailable, "is not available in this version");
@@ -59,25 +45,6 @@ Result<void> CheckOptions(const PredictOptions& options) {
     return UsageError("--format", "must be table or json, got '" + options.format + "'");
   }
   return {};
-}
-
-Result<Json> ReadDocument(const PredictOptions& options) {
-  auto file = MappedFile::Open(options.config);
-  if (!file) {
-    file.error().kind = ErrorKind::kUsage;
-    return std::unexpected(std::move(file).error());
-  }
-  if (file->Text().size() > kMaxDocument) {
-    return UsageError(options.config, "is larger than 16 MiB");
-  }
-  DYNO_TRY(Json document, config::ParseYaml(file->Text(), options.config));
-  if (!document.is_object()) {
-    return UsageError(options.config, "must contain one mapping, got " + config::Shown(document));
-  }
-  for (const std::string& text : options.overrides) {
-    DYNO_TRY_VOID(config::ApplyOverride(document, text, options.config));
-  }
-  return document;
 }
 
 Result<report::FinishedRun> Simulate(const Scenario& scenario, Clock::time_point start) {
@@ -118,18 +85,11 @@ std::string EngineLines(const Scenario& s) {
          EngineLine(*s.decode_engine, s.num_decode_workers);
 }
 
-Result<void> Print(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    return FailedError("", "cannot write to the standard output");
-  }
-  return {};
-}
-
 Result<void> Predict(const PredictOptions& options) {
   const Clock::time_point start = Clock::now();
   DYNO_TRY_VOID(CheckOptions(options));
   DYNO_TRY(const Stack stack, ReadStack(options.stack));
-  DYNO_TRY(const Json document, ReadDocument(options));
+  DYNO_TRY(const Json document, ReadDocument(options.config, options.overrides));
   DYNO_TRY(Scenario scenario, scenario::BuildPrediction(document, stack, options.config));
   scenario.capture_per_request = options.capture_per_request;
   scenario.pass_by_pass = options.pass_by_pass;
@@ -154,26 +114,12 @@ Result<void> Predict(const PredictOptions& options) {
                "Saved full report to: " + path + "\n");
 }
 
-void AddStack(CLI::App& command, PredictOptions& options) {
-  command.add_option("--stack", options.stack, kStackHelp)->type_name("NAME")->take_last();
-}
-
 }  // namespace
 
 CLI::App* AddPredictCommand(CLI::App& app, PredictOptions& options) {
   CLI::App* command =
       app.add_subcommand("predict", "Predicts a deployment that a YAML document describes");
-  command->add_option("-c,--config", options.config, "The document; see dynosim schema")
-      ->type_name("FILE")
-      ->required();
-  AddStack(*command, options);
-  command
-      ->add_option("--set", options.overrides,
-                   "Replaces a value: traffic.stop.requests=10; may be repeated, the last wins")
-      ->type_name("PATH=YAML")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false);
+  AddDocumentOptions(*command, options.config, options.overrides, options.stack);
   command
       ->add_option("--output-dir", options.output_directory,
                    "Directory of the results (default ./aisimulate-output)")
@@ -203,7 +149,7 @@ CLI::App* AddPredictCommand(CLI::App& app, PredictOptions& options) {
 CLI::App* AddSchemaCommand(CLI::App& app, PredictOptions& options) {
   CLI::App* command =
       app.add_subcommand("schema", "Prints the JSON schema of the document of predict");
-  AddStack(*command, options);
+  AddStackOption(*command, options.stack);
   return command;
 }
 

@@ -17,9 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kOption = "--output-dir";
-constexpr std::array<std::string_view, 6> kKnownFiles = {
-    "prediction.json", "recommendation.json",   "recommendation.csv",
-    "requests.jsonl",  "resource-runtime.json", "execution-events.jsonl"};
+constexpr std::array<std::string_view, 7> kKnownFiles = {
+    "prediction.json",       "recommendation.json",    "recommendation.csv",    "requests.jsonl",
+    "resource-runtime.json", "execution-events.jsonl", "recommendation.journal"};
 
 // NNNN.yaml
 bool IsRecommendation(const fs::path& path) {

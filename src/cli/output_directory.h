@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The directory that `predict` writes to. It must be empty unless the user allows to replace the
-// files that this program writes; nothing else is ever removed.
+// The directory that `predict` and `recommend` write to. It must be empty unless the user allows to
+// replace the files that this program writes; nothing else is ever removed.
 #pragma once
 
 #include <string>

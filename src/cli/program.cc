@@ -15,6 +15,7 @@
 #include "cli/cmd_estimate.h"
 #include "cli/cmd_explain.h"
 #include "cli/cmd_predict.h"
+#include "cli/cmd_recommend.h"
 #include "cli/cmd_replay.h"
 #include "cli/cmd_serve.h"
 #include "cli/cmd_trace.h"
@@ -67,6 +68,7 @@ struct Options {
   std::string request;
   TraceOptions trace;
   PredictOptions predict;
+  RecommendOptions recommend;
   EstimateOptions estimate;
   ListOptions lists;
   CompareCommand compare;
@@ -74,6 +76,7 @@ struct Options {
 
 void AddCommands(CLI::App& app, Options& options) {
   CLI::App* predict = AddPredictCommand(app, options.predict);
+  CLI::App* recommend = AddRecommendCommand(app, options.recommend);
   CLI::App* replay = app.add_subcommand(
       "replay", "Replays a trace or synthetic traffic through simulated workers");
   AddReplayOptions(*replay, options.replay);
@@ -93,13 +96,13 @@ void AddCommands(CLI::App& app, Options& options) {
   AddListCommands(app, options.lists);
   CLI::App* schema = AddSchemaCommand(app, options.predict);
   // What these do not know is reported with the nearest flag.
-  for (CLI::App* command : {predict, replay, schema}) {
+  for (CLI::App* command : {predict, recommend, replay, schema}) {
     command->allow_extras();
   }
 }
 
 int RunCommand(const CLI::App& app, const Options& options, const LiveCommands& live) {
-  for (const char* name : {"predict", "replay", "schema"}) {
+  for (const char* name : {"predict", "recommend", "replay", "schema"}) {
     const CLI::App& command = *app.get_subcommand(name);
     if (const std::vector<std::string> rest = command.remaining(); !rest.empty()) {
       return ReportError(UnknownArgument(command, rest.front()));
@@ -107,6 +110,9 @@ int RunCommand(const CLI::App& app, const Options& options, const LiveCommands& 
   }
   if (app.got_subcommand("predict")) {
     return RunPredict(options.predict);
+  }
+  if (app.got_subcommand("recommend")) {
+    return RunRecommend(options.recommend);
   }
   if (app.got_subcommand("schema")) {
     return RunSchema(options.predict);

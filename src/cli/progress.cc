@@ -2,8 +2,11 @@
 #include "cli/progress.h"
 
 #include <chrono>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -15,13 +18,16 @@ namespace {
 constexpr std::chrono::milliseconds kInterval(100);
 
 // Thousands separated by commas.
-std::string Grouped(std::uint64_t value) {
-  std::string digits = std::to_string(value);
-  for (std::size_t at = digits.size(); at > 3;) {
-    at -= 3;
-    digits.insert(at, ",");
+std::string Grouped(std::uint64_t count) {
+  const std::string digits = std::to_string(count);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) {
+      text += ',';
+    }
+    text += digits[i];
   }
-  return digits;
+  return text;
 }
 
 }  // namespace
@@ -36,28 +42,55 @@ std::string ProgressText(double now_ms, std::uint64_t done, std::uint64_t total,
   return text;
 }
 
-Progress::Progress()
+std::string CandidateText(std::uint64_t done, std::uint64_t already, std::uint64_t total,
+                          double elapsed_s) {
+  std::string text = fmt::format("{} of {} candidates", Grouped(done), Grouped(total));
+  if (elapsed_s > 0.0 && done > already) {
+    const double rate = static_cast<double>(done - already) / elapsed_s;
+    text += fmt::format(
+        ", {} a minute, {} s left", Grouped(static_cast<std::uint64_t>(rate * 60)),
+        Grouped(static_cast<std::uint64_t>(std::ceil(static_cast<double>(total - done) / rate))));
+  }
+  return text;
+}
+
+ProgressLine::ProgressLine()
     : terminal_(isatty(STDERR_FILENO) != 0), start_(Clock::now()), next_(start_ + kInterval) {}
 
-void Progress::Update(double now_ms, std::uint64_t done, std::uint64_t total) {
+std::optional<double> ProgressLine::Due() {
   if (!terminal_) {
-    return;
+    return std::nullopt;
   }
   const Clock::time_point now = Clock::now();
   if (now < next_) {
-    return;
+    return std::nullopt;
   }
   next_ = now + kInterval;
+  return std::chrono::duration<double>(now - start_).count();
+}
+
+void ProgressLine::Show(const std::string& text) {
   shown_ = true;
-  const double elapsed_s = std::chrono::duration<double>(now - start_).count();
-  const std::string line = "\r" + ProgressText(now_ms, done, total, elapsed_s) + "\x1b[K";
+  const std::string line = "\r" + text + "\x1b[K";
   std::fputs(line.c_str(), stderr);
 }
 
-void Progress::Erase() {
+void ProgressLine::Erase() {
   if (shown_) {
     std::fputs("\r\x1b[K", stderr);
     shown_ = false;
+  }
+}
+
+void Progress::Update(double now_ms, std::uint64_t done, std::uint64_t total) {
+  if (const std::optional<double> elapsed_s = line_.Due()) {
+    line_.Show(ProgressText(now_ms, done, total, *elapsed_s));
+  }
+}
+
+void CandidateProgress::Update(std::uint64_t done, std::uint64_t total) {
+  if (const std::optional<double> elapsed_s = line_.Due()) {
+    line_.Show(CandidateText(done, already_, total, *elapsed_s));
   }
 }
 

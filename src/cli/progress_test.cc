@@ -14,5 +14,10 @@ TEST(Progress, TheLineNamesVirtualTimeRequestsAndRate) {
             "virtual 0.0 s, 999 of 1,000 requests, 1,998 requests/s");
 }
 
+TEST(Progress, TheLineOfASearchNamesRateAndTimeLeft) {
+  EXPECT_EQ(CandidateText(30, 10, 320, 4.0), "30 of 320 candidates, 300 a minute, 58 s left");
+  EXPECT_EQ(CandidateText(10, 10, 320, 0.5), "10 of 320 candidates");
+}
+
 }  // namespace
 }  // namespace dynosim::cli

@@ -52,7 +52,7 @@ class OnlineRun {
         router_(router::MakeRouter(scenario.router, shape_, router::PoolRole::kAggregated)) {
     for (std::uint32_t place = 0; place < scenario.num_workers; ++place) {
       workers_.push_back(std::make_unique<PlayedWorker>(*this, place));
-      recorder_.AddWorker();
+      recorder_.AddWorker(sim::Pool::kAggregated, place);
     }
   }
 
@@ -156,7 +156,9 @@ class OnlineRun {
 
   void OnRankPass(std::uint32_t place, const RankPass& pass, double now_ms) {
     const engine::Worker& worker = workers_[place]->driver.worker();
-    recorder_.outcome().committed_prefill_tokens += pass.effects.committed_prefill_tokens;
+    if (pass.effects.committed_prefill_tokens > 0) {
+      recorder_.OnPrefill(place, worker.passes(), pass.effects.committed_prefill_tokens);
+    }
     for (const engine::Signal& signal : pass.effects.signals) {
       if (signal.kind == engine::Signal::Kind::kFirstToken) {
         router_->PrefillDone(signal.request, now_ms, decisions_);
@@ -191,12 +193,10 @@ class OnlineRun {
     for (std::uint32_t place = 0; place < workers_.size(); ++place) {
       recorder_.Settle(place, workers_[place]->driver.mutable_worker());
     }
-    sim::Outcome outcome = recorder_.Take();
-    outcome.end_ms = clock_.NowMs();
+    sim::Outcome outcome = recorder_.Take(clock_.NowMs());
     outcome.decode_worker_seconds =
         static_cast<double>(scenario_.num_workers) * outcome.end_ms / 1000.0;
-    outcome.decode_gpus_per_worker =
-        std::uint64_t{scenario_.engine.tensor_parallel_size} * scenario_.engine.dp_size;
+    outcome.decode_gpus_per_worker = scenario_.engine.gpus();
     return outcome;
   }
 

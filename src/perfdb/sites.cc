@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -109,8 +110,9 @@ std::optional<GemmSites> GemmSites::FromTable(const Table& gemm, std::string_vie
     out.sites_.push_back(std::move(site));
     rest.begin = group.end;
   }
-  std::stable_sort(out.sites_.begin(), out.sites_.end(),
-                   [](const Site& a, const Site& b) { return a.order < b.order; });
+  std::sort(out.sites_.begin(), out.sites_.end(), [](const Site& a, const Site& b) {
+    return std::tie(a.order, a.n, a.k) < std::tie(b.order, b.n, b.k);
+  });
   return out;
 }
 
@@ -127,8 +129,10 @@ GemmShape::GemmShape(const GemmSites& sites, std::uint64_t n, std::uint64_t k)
     const double by_k = Away(site.k, k);
     nearest_.push_back({.site = &site, .distance = std::sqrt(by_n * by_n + by_k * by_k)});
   }
-  std::stable_sort(nearest_.begin(), nearest_.end(),
-                   [](const Neighbour& a, const Neighbour& b) { return a.distance < b.distance; });
+  // Sites stand in their order, so the address breaks ties.
+  std::sort(nearest_.begin(), nearest_.end(), [](const Neighbour& a, const Neighbour& b) {
+    return std::tie(a.distance, a.site) < std::tie(b.distance, b.site);
+  });
 }
 
 std::optional<double> GemmShape::At(std::uint64_t m) const {

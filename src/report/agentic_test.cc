@@ -55,7 +55,7 @@ void Play(workload::AgenticSource& source) {
 }
 
 TEST(AgenticReport, CountsPlaysAndTellsHowEachEnded) {
-  workload::AgenticSource source(Graph(), 4, std::nullopt);
+  workload::AgenticSource source(Graph(), std::nullopt);
   Play(source);
   scenario::Scenario scenario;
   scenario.workload.trace.emplace().execution_model = "target";
@@ -78,14 +78,14 @@ TEST(AgenticReport, CountsPlaysAndTellsHowEachEnded) {
 }
 
 TEST(AgenticReport, APlayThatHasNotBegunIsIncomplete) {
-  workload::AgenticSource source(Graph(), 4, std::nullopt);
+  workload::AgenticSource source(Graph(), std::nullopt);
   const AgenticSummary summary = SummarizeAgentic(source, {});
   EXPECT_EQ(DumpJson(*summary.details.Find("agentic_play_outcomes")),
             R"([{"play_id":"p","status":"incomplete"},{"play_id":"q","status":"incomplete"}])");
 }
 
 TEST(AgenticReport, RowsNameLaneRootAndParent) {
-  workload::AgenticSource source(Graph(), 4, 2);
+  workload::AgenticSource source(Graph(), 2);
   const auto row = [&source](std::uint32_t node) {
     return TextOf({}, [&](JsonWriter& out) { WriteAgenticRow(out, source, node); });
   };

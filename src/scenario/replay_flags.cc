@@ -188,6 +188,12 @@ Result<void> CheckOnline(const ReplayFlags& f) {
   if (f.capture_routing) {
     return refuse("--capture-routing");
   }
+  if (f.report_html) {
+    return refuse("--report-html");
+  }
+  if (f.trace_out) {
+    return refuse("--trace-out");
+  }
   if (f.pass_by_pass) {
     return refuse("--pass-by-pass");
   }

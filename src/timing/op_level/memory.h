@@ -18,7 +18,7 @@ struct CapacityQuestion {
   std::uint64_t max_requests = 256;
   // Share of the memory that may be used; absent: the backend's own default. vLLM and SGLang take
   // it of the whole memory, TensorRT-LLM of what the rest leaves.
-  std::optional<double> memory_fraction;
+  std::optional<double> memory_fraction{};
   std::uint64_t cuda_graph_bytes = 0;  // set aside for captured graphs
 };
 

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/document.h"
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "base/json.h"
+#include "base/mapped_file.h"
+#include "base/result.h"
+#include "config/decode.h"
+#include "config/overrides.h"
+#include "config/yaml_to_json.h"
+#include "scenario/prediction.h"
+
+namespace dynosim::cli {
+namespace {
+
+constexpr std::size_t kMaxDocument = std::size_t{16} << 20U;
+constexpr const char* kStackHelp =
+    "engine (default): workers alone; dynamo: with the router around them";
+
+}  // namespace
+
+void AddStackOption(CLI::App& command, std::string& stack) {
+  command.add_option("--stack", stack, kStackHelp)->type_name("NAME")->take_last();
+}
+
+void AddDocumentOptions(CLI::App& command, std::string& config, std::vector<std::string>& overrides,
+                        std::string& stack) {
+  command.add_option("-c,--config", config, "The document; see dynosim schema")
+      ->type_name("FILE")
+      ->required();
+  AddStackOption(command, stack);
+  command
+      .add_option("--set", overrides,
+                  "Replaces a value: traffic.stop.requests=10; may be repeated, the last wins")
+      ->type_name("PATH=YAML")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+}
+
+Result<scenario::Stack> ReadStack(const std::string& name) {
+  if (name != "engine" && name != "dynamo") {
+    return UsageError("--stack", "must be engine or dynamo, got '" + name + "'");
+  }
+  return name == "engine" ? scenario::Stack::kEngine : scenario::Stack::kDynamo;
+}
+
+Result<Json> ReadDocument(const std::string& path, const std::vector<std::string>& overrides) {
+  auto file = MappedFile::Open(path);
+  if (!file) {
+    file.error().kind = ErrorKind::kUsage;
+    return std::unexpected(std::move(file).error());
+  }
+  if (file->Text().size() > kMaxDocument) {
+    return UsageError(path, "is larger than 16 MiB");
+  }
+  DYNO_TRY(Json document, config::ParseYaml(file->Text(), path));
+  if (!document.is_object()) {
+    return UsageError(path, "must contain one mapping, got " + config::Shown(document));
+  }
+  for (const std::string& text : overrides) {
+    DYNO_TRY_VOID(config::ApplyOverride(document, text, path));
+  }
+  return document;
+}
+
+Result<void> Print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    return FailedError("", "cannot write to the standard output");
+  }
+  return {};
+}
+
+}  // namespace dynosim::cli
