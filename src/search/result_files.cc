@@ -18,7 +18,6 @@
 #include "base/result.h"
 #include "config/yaml_writer.h"
 #include "search/candidate.h"
-#include "search/paths.h"
 #include "search/ranking.h"
 #include "search/search.h"
 #include "search/settings.h"
@@ -112,12 +111,10 @@ Json RecommendationJson(const RankedResult& ranked) {
   Json views;
   views.Add("top_n", IdList(ranked.top));
   views.Add("pareto_front", IdList(ranked.pareto));
-  Json config = ranked.search.document;
-  RemovePath(config, "optimizer.parallelism");  // does not change the result
   Json provenance;
   provenance.Add("implementation", "dynosim");
   provenance.Add("search_strategy", StrategyName(ranked.search.plan.algorithm));
-  provenance.Add("config", std::move(config));
+  provenance.Add("config", ranked.search.Essential());
   Json json;
   json.Add("schema_version", kSchemaVersion);
   json.Add("candidate_retention", "all");

@@ -33,8 +33,10 @@ struct Search {
   Json ChoicesOf(std::size_t trial) const;
   // Files that every candidate reads.
   std::vector<std::string> Inputs() const;
-  // What makes it this search: the document without what does not change the results, and the
-  // content of the inputs. Errors: an input cannot be read.
+  // The document without what does not change the results.
+  Json Essential() const;
+  // What makes it this search: the essential document, and the content of the inputs. Errors: an
+  // input cannot be read.
   Result<Json> Subject() const;
 };
 

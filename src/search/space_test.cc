@@ -160,7 +160,8 @@ TEST(Trials, TheSeedDecidesWhichPointsAreDrawn) {
   const auto drawn = [&](std::uint64_t seed) {
     std::string all;
     const SearchSettings settings{.algorithm = Algorithm::kRandom, .max_trials = 5, .seed = seed};
-    for (const Trial& trial : PlanTrials(*space, settings, "f")->trials) {
+    const auto plan = PlanTrials(*space, settings, "f");
+    for (const Trial& trial : plan->trials) {
       all += DumpJson((*space)[0].Document(trial.point)) + "\n";
     }
     return all;
