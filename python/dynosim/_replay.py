@@ -9,8 +9,6 @@ import warnings
 from . import _core
 from ._report import ReplayReport, TelemetryOptions
 
-_FORMATS_FREE_OF_BLOCKS = ("weka", "dynamo")
-
 
 def run_trace_replay(trace_files, *, extra_engine_args=None, prefill_engine_args=None,
                      decode_engine_args=None, router_config=None, num_workers=None,
@@ -107,10 +105,10 @@ def _run(given, files):
     rows_path = given.pop("report_jsonl_path", None)
     if given.pop("planner_config") is not None:
         raise ValueError("planner_config is not available in this version")
-    for name, choices in (("replay_mode", ("offline", "online")),):
-        if given[name] not in choices:
-            raise ValueError(f"{name} must be either 'offline' or 'online', got {given[name]!r}")
-    online = given["replay_mode"] == "online"
+    mode = given["replay_mode"]
+    if mode not in ("offline", "online"):
+        raise ValueError(f"replay_mode must be either 'offline' or 'online', got {mode!r}")
+    online = mode == "online"
     if online and given["capture_per_request"]:
         hint = "; use report_jsonl_path for online request records" if files else ""
         raise ValueError("capture_per_request only supports replay_mode='offline'" + hint)
@@ -139,7 +137,7 @@ def _run(given, files):
 
 def _arguments(given, files):
     """Command-line arguments. Values are attached with '=', so that they may begin with a dash."""
-    out = []
+    out = ["./" + file if file.startswith("-") else file for file in files]
     for name, value in given.items():
         flag = "--" + name.replace("_", "-")
         if value is None or value is False:
@@ -154,7 +152,7 @@ def _arguments(given, files):
             out.append(f"{flag}={value!r}")
         else:
             raise ValueError(f"{name}: cannot be {value!r}")
-    return out + ["--", *files] if files else out
+    return out
 
 
 def _leave_out(given, **defaults):

@@ -274,7 +274,7 @@ TEST(EngineSettings, SglangValuesAreCheckedOnlyForSglang) {
   }
   // Types and names are checked always.
   EXPECT_EQ(EngineError(R"("sglang":{"schedule_policy":"fcfs"})"),
-            "sglang.schedule_policy: must be one of fifo, lpm, got \"fcfs\"");
+            "sglang.schedule_policy: must be one of fifo, lpm, got \"fcfs\"; did you mean fifo?");
   EXPECT_EQ(EngineError(R"("sglang":{"page_size":4})"),
             "sglang.page_size: is no field here; block_size is the page size");
 }

@@ -154,7 +154,8 @@ TEST(Prediction, TracesKeepTheirOptions) {
 TEST(Prediction, WorkersBecomeEngines) {
   const Scenario s =
       Build(kDocument,
-            {"engine.workers.aggregated.parallelism={replicas: 3, tensor: 2, pipeline: 2, attention_data: 4}",
+            {"engine.workers.aggregated.parallelism={replicas: 3, tensor: 2, pipeline: 2, "
+             "attention_data: 4}",
              "engine.workers.aggregated.scheduler={max_batched_tokens: 4096, max_sequences: 32}",
              "engine.workers.aggregated.kv_cache.prefix_caching=no",
              "engine.workers.aggregated.startup_seconds=12"});
@@ -194,11 +195,10 @@ TEST(Prediction, FixedBytesBecomeWholeBlocks) {
       kDocument, {"engine.workers.aggregated.kv_cache={block_size: 16, bytes_per_token: 1000, "
                   "capacity: {type: fixed, bytes: 100000}}"});
   EXPECT_EQ(s.engine.num_gpu_blocks, 6U);
-  EXPECT_EQ(
-      ErrorOf("engine.workers.aggregated.kv_cache={block_size: 16, bytes_per_token: 1000, "
-              "capacity: {type: fixed, bytes: 15000}}"),
-      "d: engine.workers.aggregated.kv_cache.capacity.bytes: 15000 is less than one block of "
-      "16 tokens of 1000 bytes");
+  EXPECT_EQ(ErrorOf("engine.workers.aggregated.kv_cache={block_size: 16, bytes_per_token: 1000, "
+                    "capacity: {type: fixed, bytes: 15000}}"),
+            "d: engine.workers.aggregated.kv_cache.capacity.bytes: 15000 is less than one block of "
+            "16 tokens of 1000 bytes");
 }
 
 // Qwen3-32B on H200 is the worked example of chapter 92: 64 layers, 8 KV heads of 128.

@@ -72,4 +72,13 @@ void RemovePath(Json& document, std::string_view path) {
   }
 }
 
+Json WithoutExecution(Json document) {
+  RemovePath(document, "optimizer.parallelism");
+  const Json* const optimizer = FindPath(document, "optimizer");
+  if (optimizer != nullptr && optimizer->is_object() && optimizer->object().empty()) {
+    RemovePath(document, "optimizer");
+  }
+  return document;
+}
+
 }  // namespace dynosim::search

@@ -14,5 +14,7 @@ const Json* FindPath(const Json& document, std::string_view path);
 void SetPath(Json& document, std::string_view path, Json value);
 // Takes the member out when it is there.
 void RemovePath(Json& document, std::string_view path);
+// The document without what only says how the search is executed: equal searches have equal ones.
+Json WithoutExecution(Json document);
 
 }  // namespace dynosim::search

@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "config/yaml_writer.h"
 #include "search/candidate.h"
+#include "search/paths.h"
 #include "search/ranking.h"
 #include "search/search.h"
 #include "search/settings.h"
@@ -114,7 +115,7 @@ Json RecommendationJson(const RankedResult& ranked) {
   Json provenance;
   provenance.Add("implementation", "dynosim");
   provenance.Add("search_strategy", StrategyName(ranked.search.plan.algorithm));
-  provenance.Add("config", ranked.search.Essential());
+  provenance.Add("config", WithoutExecution(ranked.search.document));
   Json json;
   json.Add("schema_version", kSchemaVersion);
   json.Add("candidate_retention", "all");

@@ -212,19 +212,9 @@ std::vector<std::string> Search::Inputs() const {
   return files;
 }
 
-Json Search::Essential() const {
-  Json essential = document;
-  RemovePath(essential, "optimizer.parallelism");
-  if (const Json* optimizer = essential.Find("optimizer");
-      optimizer != nullptr && optimizer->is_object() && optimizer->object().empty()) {
-    RemovePath(essential, "optimizer");
-  }
-  return essential;
-}
-
 Result<Json> Search::Subject() const {
   Json subject;
-  subject.Add("document", Essential());
+  subject.Add("document", WithoutExecution(document));
   subject.Add("stack", stack == scenario::Stack::kDynamo ? "dynamo" : "engine");
   Json inputs;
   for (const std::string& file : Inputs()) {

@@ -33,10 +33,8 @@ struct Search {
   Json ChoicesOf(std::size_t trial) const;
   // Files that every candidate reads.
   std::vector<std::string> Inputs() const;
-  // The document without what does not change the results.
-  Json Essential() const;
-  // What makes it this search: the essential document, and the content of the inputs. Errors: an
-  // input cannot be read.
+  // What makes it this search: the document without what does not change the results, and the
+  // content of the inputs. Errors: an input cannot be read.
   Result<Json> Subject() const;
 };
 

@@ -41,9 +41,9 @@ struct Constraints {
 
 struct SearchSettings {
   Target target = Target::kThroughput;
-  bool strict_sla = false;              // the means must keep the latency bounds too
-  std::optional<std::string> hardware;  // for engine.hardware auto
-  Constraints constraints;
+  bool strict_sla = false;                // the means must keep the latency bounds too
+  std::optional<std::string> hardware{};  // for engine.hardware auto
+  Constraints constraints{};
   Algorithm algorithm = Algorithm::kAuto;
   std::uint64_t max_trials = 320;
   std::uint64_t parallelism = 16;  // candidates at a time, at most one per core

@@ -29,16 +29,20 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("number, commands", enumerate(fenced("tutorial.md", "sh"), 1))
-def test_tutorial(number, commands, folder):
+def numbered(blocks):
+    return [pytest.param(block, id=str(i)) for i, block in enumerate(blocks, 1)]
+
+
+@pytest.mark.parametrize("commands", numbered(fenced("tutorial.md", "sh")))
+def test_tutorial(commands, folder):
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", commands], cwd=folder,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "Time to First Token" in done.stdout
 
 
-@pytest.mark.parametrize("number, code", enumerate(fenced("python.md", "python"), 1))
-def test_python_examples(number, code, folder):
+@pytest.mark.parametrize("code", numbered(fenced("python.md", "python")))
+def test_python_examples(code, folder):
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout

@@ -112,7 +112,7 @@ def test_estimate_equals_the_command():
     assert dynosim.estimate("capacity", **where, tp_size=2)["num_gpu_blocks"] > 0
     with pytest.raises(ValueError, match="isl"):
         dynosim.estimate("prefill", **where)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(ValueError, match="nobody/nothing"):
         dynosim.estimate("decode", **{**where, "model": "nobody/nothing"}, ctx=100)
 
 

@@ -65,7 +65,7 @@ SYNTHETIC = {
                                      kv_transfer_bytes_per_token=100000)}),
     "rows": ((256, 16, 30), {**CLOSED, "capture_per_request": True}),
 }
-TRACE = [{"timestamp": 40 * i, "input_length": 700 + 13 * i, "output_length": 5 + i % 7,
+TRACE = [{"timestamp": 40 * i, "input_length": 700 + 8 * i, "output_length": 5 + i % 7,
           "hash_ids": [i % 3, 100 + i]} for i in range(40)]
 TRACED = {
     "trace": {},
@@ -73,7 +73,7 @@ TRACED = {
     "trace_closed_loop": {"replay_concurrency": 4},
     "trace_stopped": {"max_sim_time_ms": 900.0},
     "trace_kv_router": {"num_workers": 2, "router_mode": "kv_router", "kv_event_lag_ms": 2.5},
-    "trace_blocks": {"trace_block_size": 1024},
+    "trace_blocks": {"trace_block_size": 640},
 }
 MODEL = {"model": "Qwen/Qwen3-8B", "hardware": "h200_sxm"}
 DOCUMENTS = {
