@@ -17,7 +17,8 @@ namespace dynosim::live {
 namespace {
 
 void Answer(const ApiRequest& request, const Tokenizer& tokenizer) {
-  const auto format = MakeFormat(request, {.id = "0", .created_s = 0, .model = request.model, .extension = {}});
+  const auto format =
+      MakeFormat(request, {.id = "0", .created_s = 0, .model = request.model, .extension = {}});
   std::string out;
   std::string text;
   Utf8Stream utf8;
