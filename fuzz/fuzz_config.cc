@@ -33,6 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   Configuration(text);
   constexpr std::string_view kNames[] = {"a", "prefill_isl"};
-  static_cast<void>(dynosim::timing::ParseNpz(text, kNames));
+  const auto arrays = dynosim::timing::ParseNpz(text, kNames);
+  DYNO_CHECK(arrays || !arrays.error().message.empty());
   return 0;
 }

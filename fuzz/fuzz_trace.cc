@@ -42,18 +42,23 @@ struct Setup {
   std::optional<std::int64_t> concurrency{};
 };
 constexpr std::array kSetups = {
-    Setup{"mooncake",
-          R"({"backend":"vllm","block_size":4,"num_gpu_blocks":16,"max_model_len":60,)"
-          R"("max_num_batched_tokens":24,"timing_model":{"type":"fixed","prefill_ms":10,)"
-          R"("decode_ms":2}})",
-          8},
-    Setup{"mooncake", R"({"backend":"trtllm","block_size":3,"num_gpu_blocks":20})", 5, 3},
-    Setup{"mooncake-delta",
-          R"({"backend":"sglang","block_size":2,"num_gpu_blocks":40,"max_model_len":70,)"
-          R"("sglang":{"chunked_prefill_size":16,"schedule_policy":"lpm"}})",
-          7, 2},
-    Setup{"mooncake-delta", R"({"backend":"vllm","block_size":8,"num_gpu_blocks":9,"aic_nextn":2})",
-          6},
+    Setup{.format = "mooncake",
+          .engine = R"({"backend":"vllm","block_size":4,"num_gpu_blocks":16,"max_model_len":60,)"
+                    R"("max_num_batched_tokens":24,"timing_model":{"type":"fixed","prefill_ms":10,)"
+                    R"("decode_ms":2}})",
+          .trace_block = 8},
+    Setup{.format = "mooncake",
+          .engine = R"({"backend":"trtllm","block_size":3,"num_gpu_blocks":20})",
+          .trace_block = 5,
+          .concurrency = 3},
+    Setup{.format = "mooncake-delta",
+          .engine = R"({"backend":"sglang","block_size":2,"num_gpu_blocks":40,"max_model_len":70,)"
+                    R"("sglang":{"chunked_prefill_size":16,"schedule_policy":"lpm"}})",
+          .trace_block = 7,
+          .concurrency = 2},
+    Setup{.format = "mooncake-delta",
+          .engine = R"({"backend":"vllm","block_size":8,"num_gpu_blocks":9,"aic_nextn":2})",
+          .trace_block = 6},
 };
 
 scenario::Scenario MakeScenario(const Setup& setup, const std::string& path) {
@@ -108,9 +113,9 @@ void ReplayFile(const std::string& path) {
 }  // namespace dynosim
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const dynosim::FileDescriptor kFile(memfd_create("trace", 0));
-  DYNO_CHECK(ftruncate(kFile.value(), 0) == 0);
-  DYNO_CHECK(pwrite(kFile.value(), data, size, 0) == static_cast<ssize_t>(size));
-  dynosim::ReplayFile(fmt::format("/proc/self/fd/{}", kFile.value()));
+  static const dynosim::FileDescriptor file(memfd_create("trace", 0));
+  DYNO_CHECK(ftruncate(file.value(), 0) == 0);
+  DYNO_CHECK(pwrite(file.value(), data, size, 0) == static_cast<ssize_t>(size));
+  dynosim::ReplayFile(fmt::format("/proc/self/fd/{}", file.value()));
   return 0;
 }

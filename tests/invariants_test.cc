@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/settings.h"
 #include "random_cases.h"
+#include "scenario/scenario.h"
 #include "sim/outcome.h"
 #include "workload/request.h"
 
@@ -14,6 +16,11 @@ namespace dynosim::testing {
 namespace {
 
 using workload::TerminalStatus;
+
+// The engine that emits the tokens.
+const engine::EngineSettings& Decoding(const scenario::Scenario& scenario) {
+  return scenario.decode_engine ? *scenario.decode_engine : scenario.engine;
+}
 
 class Invariants : public ::testing::TestWithParam<std::string> {
  protected:
@@ -37,7 +44,9 @@ TEST_P(Invariants, EveryRequestIsAccountedForAndRejectionsSayWhy) {
         ASSERT_TRUE(c.scenario.max_sim_time_ms) << "only a cap may leave a request unfinished";
         continue;
       }
-      ASSERT_EQ(r.status == TerminalStatus::kRejected, !o.details[i].rejection_reason.empty());
+      const bool ended_early =
+          r.status == TerminalStatus::kRejected || r.status == TerminalStatus::kFailed;
+      ASSERT_EQ(ended_early, !o.details[i].rejection_reason.empty());
     }
   });
 }
@@ -90,8 +99,9 @@ TEST_P(Invariants, OutputNeverExceedsTheRequestAndReuseNeverExceedsTheSequence) 
       ASSERT_LE(r.output_tokens, r.requested_output_tokens);
       ASSERT_LE(r.reused_tokens_max, r.prompt_tokens + r.requested_output_tokens);
       ASSERT_LE(r.reused_tokens_first, r.prompt_tokens);
-      if (c.scenario.engine.max_model_len && r.output_tokens > 0) {
-        ASSERT_LE(r.prompt_tokens + r.output_tokens, *c.scenario.engine.max_model_len);
+      const engine::EngineSettings& engine = Decoding(c.scenario);
+      if (engine.max_model_len && r.output_tokens > 0) {
+        ASSERT_LE(r.prompt_tokens + r.output_tokens, *engine.max_model_len);
       }
     }
   });
@@ -103,16 +113,20 @@ TEST_P(Invariants, SamplesNeverShowMoreBlocksThanThePoolHas) {
     for (const sim::TelemetrySample& s : o.telemetry) {
       ASSERT_GE(s.sampled_at_ms, last_ms);
       last_ms = s.sampled_at_ms;
-      ASSERT_EQ(s.decode_schedulers.size(), c.scenario.num_workers * c.scenario.engine.dp_size);
+      const std::uint32_t workers =
+          c.scenario.disaggregated() ? c.scenario.num_decode_workers : c.scenario.num_workers;
+      ASSERT_EQ(s.decode_schedulers.size(), workers * Decoding(c.scenario).dp_size);
       for (const sim::SchedulerSample& m : s.decode_schedulers) {
         ASSERT_LE(m.active_blocks + m.inactive_blocks, m.total_blocks);
-        ASSERT_LE(m.running_requests, c.scenario.engine.max_num_seqs);
+        ASSERT_LE(m.running_requests, Decoding(c.scenario).max_num_seqs);
       }
     }
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Invariants, ::testing::Values("vllm", "trtllm", "sglang"),
+INSTANTIATE_TEST_SUITE_P(Backends, Invariants,
+                         ::testing::Values("vllm", "trtllm", "sglang", "vllm_pools",
+                                           "sglang_pools"),
                          [](const auto& backend) { return backend.param; });
 
 }  // namespace

@@ -53,7 +53,9 @@ TEST_P(FastPath, GivesTheSameBytesOnEveryRun) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, FastPath, ::testing::Values("vllm", "trtllm", "sglang"),
+INSTANTIATE_TEST_SUITE_P(Backends, FastPath,
+                         ::testing::Values("vllm", "trtllm", "sglang", "vllm_pools",
+                                           "sglang_pools"),
                          [](const auto& backend) { return backend.param; });
 
 }  // namespace

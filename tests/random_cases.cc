@@ -87,7 +87,21 @@ std::string SglangOptions(Dice& dice, const Shape& shape) {
   return out;
 }
 
-std::string EngineJson(Dice& dice, const std::string& backend, const Shape& shape) {
+std::string HandoffOptions(Dice& dice, engine::WorkerRole role) {
+  std::string out = fmt::format(",\"worker_type\":\"{}\"", engine::WorkerRoleName(role));
+  if (dice.Chance(0.7)) {
+    out += fmt::format(",\"kv_transfer_bandwidth\":{},\"kv_transfer_bytes_per_token\":{}",
+                       dice.Pick({"0.5", "1.0", "4.0"}), dice.Pick({1'000'000, 131'072}));
+  }
+  if (dice.Chance(0.5)) {
+    out += fmt::format(",\"kv_transfer_timing_mode\":\"{}\"",
+                       dice.Pick({"full_prompt", "destination_missing"}));
+  }
+  return out;
+}
+
+std::string EngineJson(Dice& dice, const std::string& backend, const Shape& shape,
+                       engine::WorkerRole role) {
   std::string e = fmt::format("\"backend\":\"{}\",\"block_size\":{},\"num_gpu_blocks\":{}", backend,
                               shape.block, shape.blocks);
   if (dice.Chance(0.5)) {
@@ -110,7 +124,11 @@ std::string EngineJson(Dice& dice, const std::string& backend, const Shape& shap
                      dice.Pick({"2.0", "1.3", "0.0", "1.0"}));
   }
   e += backend == "sglang" ? SglangOptions(dice, shape) : VllmOptions(dice, backend);
-  if (dice.Chance(0.2)) {
+  const bool aggregated = role == engine::WorkerRole::kAggregated;
+  if (!aggregated) {
+    e += HandoffOptions(dice, role);
+  }
+  if (aggregated && dice.Chance(0.2)) {
     e += fmt::format(",\"aic_nextn\":{},\"aic_mtp_seed\":{}", dice.Between(1, 5),
                      dice.Between(0, 999));
   } else if (dice.Chance(0.2)) {
@@ -209,7 +227,7 @@ auto WithRun(const RandomCase& random_case, bool pass_by_pass, const Use& use) {
   if (scenario.workload.trace) {
     scenario.workload.trace->files = {file.path()};
   }
-  auto loaded = workload::LoadWorkload(scenario.workload, scenario.engine.block_size);
+  auto loaded = workload::LoadWorkload(scenario.workload, scenario.block_size());
   EXPECT_TRUE(loaded) << loaded.error().Text();
   auto outcome = sim::RunOffline(scenario, *loaded->source);
   EXPECT_TRUE(outcome) << outcome.error().Text() << "\n" << random_case.engine;
@@ -218,7 +236,9 @@ auto WithRun(const RandomCase& random_case, bool pass_by_pass, const Use& use) {
 
 }  // namespace
 
-RandomCase MakeRandomCase(std::uint64_t seed, const std::string& backend) {
+RandomCase MakeRandomCase(std::uint64_t seed, const std::string& kind) {
+  const std::string backend = kind.substr(0, kind.find('_'));
+  const bool pools = kind != backend;
   Dice dice(seed);
   RandomCase out;
   Shape shape{dice.Pick<std::uint64_t>({2, 3, 4, 4, 8, 16}),
@@ -227,13 +247,27 @@ RandomCase MakeRandomCase(std::uint64_t seed, const std::string& backend) {
     shape = {dice.Pick<std::uint64_t>({1, 2, 4, 8}),
              dice.Pick<std::uint64_t>({40, 64, 100, 200, 400})};
   }
-  out.engine = EngineJson(dice, backend, shape);
-  auto json = ParseJson(out.engine, "engine");
-  EXPECT_TRUE(json) << out.engine;
-  auto settings = engine::DecodeEngineSettings(*json, "engine");
-  EXPECT_TRUE(settings) << settings.error().Text() << "\n" << out.engine;
-  out.scenario.engine = *settings;
-  out.scenario.num_workers = static_cast<std::uint32_t>(dice.Pick<std::uint64_t>({1, 1, 1, 2, 3}));
+  const auto read = [&](engine::WorkerRole role) {
+    const std::string text = EngineJson(dice, backend, shape, role);
+    out.engine += text;
+    auto json = ParseJson(text, "engine");
+    EXPECT_TRUE(json) << text;
+    auto settings = engine::DecodeEngineSettings(*json, "engine");
+    EXPECT_TRUE(settings) << settings.error().Text() << "\n" << text;
+    return *settings;
+  };
+  const auto workers = [&] {
+    return static_cast<std::uint32_t>(dice.Pick<std::uint64_t>({1, 1, 1, 2, 3}));
+  };
+  if (pools) {
+    out.scenario.prefill_engine = read(engine::WorkerRole::kPrefill);
+    out.scenario.decode_engine = read(engine::WorkerRole::kDecode);
+    out.scenario.num_prefill_workers = workers();
+    out.scenario.num_decode_workers = workers();
+  } else {
+    out.scenario.engine = read(engine::WorkerRole::kAggregated);
+    out.scenario.num_workers = workers();
+  }
   out.scenario.capture_per_request = true;
   out.scenario.telemetry.capture = dice.Chance(0.3);
   out.scenario.telemetry.sample_interval_ms = dice.Pick({3.0, 10.0, 33.3});

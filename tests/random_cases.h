@@ -17,8 +17,9 @@ struct RandomCase {
   std::string engine;  // engine configuration as JSON, for messages
 };
 
-// `backend` is "vllm", "trtllm" or "sglang".
-RandomCase MakeRandomCase(std::uint64_t seed, const std::string& backend);
+// `kind` is "vllm", "trtllm" or "sglang", or "vllm_pools" or "sglang_pools" for a prefill and a
+// decode pool with a handoff between them.
+RandomCase MakeRandomCase(std::uint64_t seed, const std::string& kind);
 
 // The same with two to four workers behind a KV router of random settings.
 RandomCase MakeRoutedCase(std::uint64_t seed, const std::string& backend);

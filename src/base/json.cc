@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -51,7 +52,6 @@ class Cursor {
     ++*this;
     return before;
   }
-  friend bool operator==(const Cursor& a, const Cursor& b) { return a.at_ == b.at_; }
   friend bool operator!=(const Cursor& a, const Cursor& b) { return a.at_ != b.at_; }
 
  private:
@@ -257,7 +257,7 @@ class Writer {
   void NewLine(int depth) {
     if (style_.indent > 0) {
       out_ += '\n';
-      out_.append(static_cast<std::size_t>(style_.indent * depth), ' ');
+      out_.append(static_cast<std::size_t>(style_.indent) * static_cast<std::size_t>(depth), ' ');
     }
   }
 
@@ -300,9 +300,10 @@ void Json::Add(std::string key, Json value) {
 
 Result<Json> ParseJson(std::string_view text, std::string where) {
   Builder builder;
-  const char* reached = text.data();
-  const Cursor begin(text.data(), &reached);
-  const Cursor end(text.data() + text.size(), &reached);
+  const std::span<const char> bytes(text);
+  const char* reached = bytes.data();
+  const Cursor begin(bytes.data(), &reached);
+  const Cursor end(bytes.data() + bytes.size(), &reached);
   bool parsed = false;
   try {
     parsed = nlohmann::json::sax_parse(begin, end, &builder);

@@ -26,8 +26,8 @@ class Json {
   Json(std::int64_t v) : value_(v) {}                    // NOLINT(google-explicit-constructor)
   Json(std::uint64_t v) : value_(v) {}                   // NOLINT(google-explicit-constructor)
   Json(int v) : value_(static_cast<std::int64_t>(v)) {}  // NOLINT(google-explicit-constructor)
-  Json(std::uint32_t v)
-      : value_(static_cast<std::uint64_t>(v)) {}        // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Json(std::uint32_t v) : value_(static_cast<std::uint64_t>(v)) {}
   Json(double v) : value_(v) {}                         // NOLINT(google-explicit-constructor)
   Json(const char* v) : value_(std::string(v)) {}       // NOLINT(google-explicit-constructor)
   Json(std::string v) : value_(std::move(v)) {}         // NOLINT(google-explicit-constructor)

@@ -85,6 +85,9 @@ class SchedulerCore {
   virtual bool QueueReservation(const workload::Request& request,
                                 const workload::RequestSource& source, Rejection& why);
   virtual std::optional<Grant> TryReserve();
+  // The end of the next pass of the worker, also on an idle rank, may grant the first one in the
+  // queue.
+  virtual bool ReservationDue() const { return false; }
   virtual void Activate(std::uint32_t request);
   virtual void CancelDestination(std::uint32_t request);
 

@@ -43,13 +43,13 @@ class KvEventBuffer final : public kv::EventSink {
     std::vector<Entry> out;
     for (const Record& record : records_) {
       const auto names = blocks(record);
-      out.push_back({record.pass,
-                     {.kind = record.kind,
-                      .dp_rank = dp_rank_,
-                      .event_id = record.event_id,
-                      .request = record.request,
-                      .first_block = record.first_block,
-                      .blocks = {names.begin(), names.end()}}});
+      out.push_back({.pass = record.pass,
+                     .event = {.kind = record.kind,
+                               .dp_rank = dp_rank_,
+                               .event_id = record.event_id,
+                               .request = record.request,
+                               .first_block = record.first_block,
+                               .blocks = {names.begin(), names.end()}}});
     }
     return out;
   }

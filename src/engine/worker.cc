@@ -172,6 +172,9 @@ void Worker::Start(double now_ms) {
 bool Worker::PlanRun(double now_ms) {
   std::uint64_t passes = kRunPasses;
   for (const auto& core : cores_) {
+    if (core->ReservationDue()) {
+      passes = 1;
+    }
     if (!core->HasWork()) {
       continue;
     }

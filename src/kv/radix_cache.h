@@ -124,7 +124,7 @@ class RadixCache {
   };
   struct Candidate {  // valid while the node is an unlocked leaf with this stamp
     Stamp stamp;
-    NodeId node;
+    NodeId node = 0;
   };
 
   static BlockName Name(std::uint32_t group, std::uint32_t offset) {

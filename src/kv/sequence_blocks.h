@@ -40,7 +40,7 @@ class SequenceBlocks {
     }
     const workload::BlockExtent& e = extents_[cursor_];
     const std::uint32_t skip = block - cursor_block_;
-    return {e.group, e.first + skip, e.count - skip};
+    return {.group = e.group, .offset = e.first + skip, .count = e.count - skip};
   }
 
  private:

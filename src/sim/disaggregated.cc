@@ -223,7 +223,14 @@ Result<void> DisaggregatedRun::ReserveDestination(Handoff& h, double now_ms) {
   h.in_decode_router = true;
   engine::Worker& w = worker(place);
   engine::Rejection why;
-  if (!w.QueueReservation(rank, h.request, source_, now_ms, Joins(place), why)) {
+  // A prompt beyond the context limit of the prefill pool ends there and needs no room for
+  // output here.
+  workload::Request request = h.request;
+  const auto& context_limit = prefill_.settings->max_model_len;
+  if (!source_first_ && context_limit && request.prompt_tokens >= *context_limit) {
+    request.output_tokens = 0;
+  }
+  if (!w.QueueReservation(rank, request, source_, now_ms, Joins(place), why)) {
     Requeue(place);
     const bool refused = why.reason == engine::Rejection::Reason::kContextLimit ||
                          why.reason == engine::Rejection::Reason::kPromptOverPool;

@@ -19,8 +19,10 @@ struct TimeUnit {
 };
 
 inline constexpr std::array kTimeUnits = {
-    TimeUnit{"s", "seconds", 1e3}, TimeUnit{"ms", "milliseconds", 1.0},
-    TimeUnit{"us", "microseconds", 1e-3}, TimeUnit{"ns", "nanoseconds", 1e-6}};
+    TimeUnit{.name = "s", .long_name = "seconds", .ms = 1e3},
+    TimeUnit{.name = "ms", .long_name = "milliseconds", .ms = 1.0},
+    TimeUnit{.name = "us", .long_name = "microseconds", .ms = 1e-3},
+    TimeUnit{.name = "ns", .long_name = "nanoseconds", .ms = 1e-6}};
 
 // nullptr for an unknown name.
 const TimeUnit* FindTimeUnit(std::string_view name);

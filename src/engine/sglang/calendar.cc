@@ -288,10 +288,6 @@ std::uint64_t SglangCore::SteadyPasses(std::uint64_t /*pass*/, std::uint64_t lim
   if (!prebuilt_.empty() && running_.size() < max_num_seqs_) {
     return 0;
   }
-  if (!pending_.empty() && failed_generation_ != generation_) {
-    // The end of the next pass is an occasion to reserve.
-    limit = std::min<std::uint64_t>(limit, 1);
-  }
   limit = std::min(limit, ends_.front().pass - decode_);
   limit = PassesThatFit(limit, cache_.available());
   return waiting_.empty() || limit == 0 ? limit : PassesWithoutAdmission(limit);

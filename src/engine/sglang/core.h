@@ -56,6 +56,9 @@ class SglangCore final : public SchedulerCore, private kv::GrowingLeaves {
   bool QueueReservation(const workload::Request& request, const workload::RequestSource& source,
                         Rejection& why) override;
   std::optional<Grant> TryReserve() override;
+  bool ReservationDue() const override {
+    return !pending_.empty() && failed_generation_ != generation_;
+  }
   void Activate(std::uint32_t request) override;
   void CancelDestination(std::uint32_t request) override;
   bool ActWhenStuck(PassEffects& effects) override;

@@ -47,6 +47,9 @@ class VllmCore final : public SchedulerCore {
   bool QueueReservation(const workload::Request& request, const workload::RequestSource& source,
                         Rejection& why) override;
   std::optional<Grant> TryReserve() override;
+  bool ReservationDue() const override {
+    return !pending_.empty() && failed_generation_ != generation_;
+  }
   void Activate(std::uint32_t request) override;
   void CancelDestination(std::uint32_t request) override;
   bool ActWhenStuck(PassEffects& effects) override;

@@ -120,10 +120,6 @@ std::uint64_t VllmCore::SteadyPasses(std::uint64_t pass, std::uint64_t limit) {
   if (steady_count_ > max_batched_tokens_) {
     return 0;
   }
-  // The first queued reservation is due for an attempt at the end of the next pass.
-  if (!pending_.empty() && failed_generation_ != generation_) {
-    return 0;
-  }
   if (!waiting_.empty()) {
     // Nobody joins while all slots are taken, or while the head waits for a release that only the
     // end of a request brings.
