@@ -402,6 +402,24 @@ TEST(LiveServing, TheKvRouterFindsTheWorkerThatHasThePromptAndTheAnswer) {
   EXPECT_EQ(cached(ask(next, 1)), 56);
 }
 
+TEST(LiveServing, WithoutEventsTheKvRouterGoesByItsOwnPlacements) {
+  for (const std::string rule :
+       {R"("router_ttl_secs":60)", R"("router_approximate_cache_policy":"lru")"}) {
+    const LiveServer server({"--num-workers", "3", "--router-mode", "kv", "--block-size", "4",
+                             "--prefill-ms", "1", "--decode-ms", "0.2", "--router-config",
+                             R"({"use_kv_events":false,)" + rule + "}"});
+    const std::string body = R"({"model":"mock","max_tokens":1,"prompt":")" +
+                             std::string(" the end the end the end the end the end the end") +
+                             R"("})";
+    for (int i = 0; i < 6; ++i) {
+      const Json answer = Parsed(Post(server.port(), "/v1/completions", body).body);
+      EXPECT_EQ(At(answer, {"usage", "prompt_tokens_details", "cached_tokens"}).number(),
+                i == 0 ? 0 : 8)
+          << rule << ", request " << i;
+    }
+  }
+}
+
 TEST(LiveServing, ATakenPortEndsTheSecondServerAtOnce) {
   const LiveServer server(kFast);
   ASSERT_NE(server.port(), 0);

@@ -179,10 +179,14 @@ Result<void> ReadPolicy(const ServeFlags& flags, live::ServeOptions& out) {
   }
   router::RouterSettings settings;
   settings.mode = kv ? "kv_router" : "power_of_two";
+  settings.live = true;
   settings.seed = out.frontend.output.seed;
   if (!flags.router_config.empty()) {
     DYNO_TRY(const Json json, ParseJson(flags.router_config, "--router-config"));
     DYNO_TRY(settings.kv, router::DecodeKvRouterConfig(json, "--router-config"));
+    if (settings.kv.predicted_ttl_secs) {
+      return UsageError("--router-config", "router_predicted_ttl_secs is not supported");
+    }
   }
   out.policy = std::move(settings);
   return {};

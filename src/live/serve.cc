@@ -37,7 +37,8 @@ Result<void> Serve(const ServeOptions& options) {
   const router::PoolShape shape = {.workers = worker.workers,
                                    .ranks = worker.engine.dp_size,
                                    .block_size = worker.engine.block_size,
-                                   .max_batched_tokens = worker.engine.max_num_batched_tokens};
+                                   .max_batched_tokens = worker.engine.max_num_batched_tokens,
+                                   .pool_blocks = worker.engine.num_gpu_blocks};
   std::unique_ptr<router::Router> policy;
   if (options.policy) {
     policy = router::MakeRouter(*options.policy, shape, router::PoolRole::kAggregated);

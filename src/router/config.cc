@@ -84,21 +84,19 @@ void QueueFields(Decoder& v, KvRouterConfig& c) {
 }
 
 // How a live router learns what is cached; a replay always uses the events.
-void IndexFields(Decoder& v) {
-  bool use_events = true;
-  v.Field("use_kv_events", use_events);
-  double ttl_s = 120.0;
-  v.Field("router_ttl_secs", ttl_s, config::kNonNegative);
+void IndexFields(Decoder& v, KvRouterConfig& config) {
+  v.Field("use_kv_events", config.use_kv_events);
+  v.Field("router_ttl_secs", config.ttl_secs, config::kNonNegative);
   constexpr std::array kCachePolicies = {Choice<CachePolicy>{"ttl", CachePolicy::kTtl},
                                          Choice<CachePolicy>{"lru", CachePolicy::kLru}};
   CachePolicy cache = CachePolicy::kTtl;
   v.Field("router_approximate_cache_policy", cache, kCachePolicies);
-  if (cache == CachePolicy::kLru && use_events) {
+  config.lru_cache = cache == CachePolicy::kLru;
+  if (config.lru_cache && config.use_kv_events) {
     v.Fail("router_approximate_cache_policy", "lru requires use_kv_events=false");
   }
-  std::optional<double> predicted_s;
-  v.Field("router_predicted_ttl_secs", predicted_s, config::kNonNegative);
-  if (predicted_s && !use_events) {
+  v.Field("router_predicted_ttl_secs", config.predicted_ttl_secs, config::kNonNegative);
+  if (config.predicted_ttl_secs && !config.use_kv_events) {
     v.Fail("router_predicted_ttl_secs", "requires use_kv_events=true");
   }
   std::uint32_t threads = 4;
@@ -174,7 +172,7 @@ Result<KvRouterConfig> DecodeKvRouterConfig(const Json& value, std::string_view 
   CostFields(v, c);
   TrackingFields(v, c);
   QueueFields(v, c);
-  IndexFields(v);
+  IndexFields(v, c);
   LiveFields(v);
   DYNO_TRY_VOID(v.Finish(where));
   return c;

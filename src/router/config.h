@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings of a router: which policy, its seed, and the fields of the KV router (chapter 70, 5.3).
-// Decoded and checked; fields that only matter for live routers are checked and then forgotten.
+// Decoded and checked. Of the fields that only matter for live routers, those that no router here
+// uses are checked and then forgotten.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,11 @@ struct KvRouterConfig {
   std::optional<double> queue_threshold{};
   QueuePolicy queue_policy = QueuePolicy::kFcfs;
   std::string policy_config{};  // path of a policy file, empty without one
+  // How a live router learns what is cached (chapter 70, 11); a replay always uses the events.
+  bool use_kv_events = true;
+  bool lru_cache = false;  // without events: an LRU cache of the target's size, not a time to live
+  double ttl_secs = 120.0;
+  std::optional<double> predicted_ttl_secs{};
 };
 
 struct RouterSettings {
@@ -37,6 +43,7 @@ struct RouterSettings {
   std::string model_name{};                // selects a profile of the policy file
   double kv_event_lag_ms = 0.0;
   bool capture_candidates = false;  // decisions carry all candidates
+  bool live = false;                // the fields for live routers count
 };
 
 // `where` names the flag for error messages.

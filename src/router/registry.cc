@@ -30,6 +30,12 @@ Made MakeKvRouter(const RouterSettings& settings, const PoolShape& shape, PoolRo
                           .profile = settings.profile,
                           .seed = settings.seed,
                           .capture_candidates = settings.capture_candidates};
+  if (settings.live && !settings.kv.use_kv_events) {
+    options.caches =
+        settings.kv.lru_cache && shape.pool_blocks > 0 ? CacheSource::kLru : CacheSource::kTtl;
+    options.ttl.ttl_ms = settings.kv.ttl_secs * 1000.0;
+    options.lru_blocks = shape.pool_blocks;
+  }
   if (role == PoolRole::kPrefill) {
     options.config = PrefillPoolConfig(settings.kv);
   }

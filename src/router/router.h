@@ -30,6 +30,7 @@ struct PoolShape {
   std::uint32_t ranks = 1;
   std::uint64_t block_size = 64;
   std::uint64_t max_batched_tokens = 8192;
+  std::uint64_t pool_blocks = 0;  // KV blocks of a target; 0: unknown
 
   std::uint32_t targets() const { return workers * ranks; }
   Target TargetOf(std::uint32_t number) const { return {number / ranks, number % ranks}; }
