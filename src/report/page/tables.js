@@ -56,7 +56,8 @@ function showWhere() {
   const order = [];
   for (let i = 0; i < count; i++) if (req.status[i] === 0 && req.output[i] > 0) order.push(i);
   const of = kMetrics[whereMetric].of;
-  const value = Float64Array.from({length: count}, (_, i) => (req.output[i] > 0 ? of(i) : NaN));
+  const value = new Float64Array(count);
+  for (const i of order) value[i] = of(i);
   order.sort((a, b) => value[a] - value[b]);
   const n = order.length;
   const groups = [["All requests", 0, n]];
@@ -65,10 +66,20 @@ function showWhere() {
       Math.floor(n * k / 10), Math.floor(n * (k + 1) / 10)]);
   }
   if (n >= 200) groups.push(["Slowest 1 %", Math.floor(n * 0.99), n]);
-  const partsAt = order.map((i) => partsOf(i, whereMetric).parts);
+  // Sums of stamps; only the parts of single requests must add up to the last digit.
+  const addParts = (sums, i) => {
+    const end = whereMetric === "ttft" ? req.first[i] : req.last[i];
+    if (!handoff) {
+      sums[0] += req.admit[i] - req.arrival[i];
+      sums[1] += Math.min(req.first[i], end) - req.admit[i];
+      sums[4] += end - req.first[i];
+      return;
+    }
+    for (const [phase, from, to] of phasesOf(i)) sums[phase] += Math.min(to, end) - Math.min(from, end);
+  };
   const means = groups.filter(([, from, to]) => to > from).map(([name, from, to]) => {
     const sums = [0, 0, 0, 0, 0];
-    for (let k = from; k < to; k++) for (let p = 0; p < 5; p++) sums[p] += partsAt[k][p];
+    for (let k = from; k < to; k++) addParts(sums, order[k]);
     return [name, sums.map((sum) => sum / (to - from))];
   });
   const widest = Math.max(0, ...means.map(([, parts]) => parts.reduce((a, b) => a + b, 0)));

@@ -67,16 +67,53 @@ function drawAxis(context, width, height) {
     context.fillText(+(k * step / size).toPrecision(9) + unit, x, height - 3);
   }
 }
+// "#rrggbb" as a pixel of image data.
+function pixelOf(color) {
+  const v = parseInt(color.slice(1), 16);
+  return (0xff000000 | ((v & 0xff) << 16) | (v & 0xff00) | (v >> 16)) >>> 0;
+}
+// The phase that took most of a request's time.
+function longestPhase(i) {
+  if (handoff) {
+    const times = [0, 0, 0, 0, 0];
+    for (const [phase, from, to] of phasesOf(i)) times[phase] += to - from;
+    return times.indexOf(Math.max(...times));
+  }
+  if (Number.isNaN(req.admit[i])) return 0;
+  const prefilled = req.output[i] > 0 ? req.first[i] : req.terminal[i];
+  const queue = req.admit[i] - req.arrival[i], prefill = prefilled - req.admit[i], decode = endOf(i) - prefilled;
+  return decode >= prefill && decode >= queue ? 4 : prefill >= queue ? 1 : 0;
+}
+// Requests of a pixel or two become pixels at once: a rectangle for each would take seconds.
+const kNarrow = 2;
+function drawNarrow(context, canvas, width, room, last) {
+  const perMs = width / (view.to - view.from), h = view.height, scale = canvas.width / width;
+  const image = context.createImageData(canvas.width, Math.ceil(room * scale));
+  const pixels = new Uint32Array(image.data.buffer);
+  const ink = kPhases.map((phase) => pixelOf(colors[phase]));
+  const inner = Math.max(1, h > 4 ? h - 1 : h);
+  for (const i of order) {
+    if (req.arrival[i] > view.to) break;
+    const end = endOf(i);
+    if (end < view.from || req.lane[i] < view.lane || req.lane[i] > last || (end - req.arrival[i]) * perMs >= kNarrow) continue;
+    const phase = longestPhase(i), [top, part] = kShape[kPhases[phase]];
+    const y = (req.lane[i] - view.lane) * h + top * inner;
+    const from = Math.max(0, Math.floor((req.arrival[i] - view.from) * perMs * scale));
+    const to = Math.min(image.width, Math.max(from + 1, Math.floor((end - view.from) * perMs * scale)));
+    const low = Math.floor(y * scale), high = Math.min(image.height, Math.max(low + 1, Math.floor((y + part * inner) * scale)));
+    for (let line = low; line < high; line++) pixels.fill(ink[phase], line * image.width + from, line * image.width + to);
+  }
+  context.putImageData(image, 0, 0);
+}
 function drawRequests() {
   const canvas = $("requests");
   const width = canvas.parentElement.clientWidth - 2;
   const context = prepare(canvas, width, kBox);
-  drawAxis(context, width, kBox);
   const span = view.to - view.from, perMs = width / span, room = kBox - kAxis, h = view.height;
   const last = view.lane + room / h;
+  drawNarrow(context, canvas, width, room, last);
+  drawAxis(context, width, kBox);
   const styles = Object.fromEntries(kPhases.map((phase) => [phase, pattern(context, phase)]));
-  // Rects thinner than a pixel that fall on a painted pixel are skipped: thousands share one.
-  const painted = new Int32Array(Math.ceil(room) + 2).fill(-1);
   const inner = Math.max(1, h > 4 ? h - 1 : h);
   for (const i of order) {
     const from = req.arrival[i], to = endOf(i);
@@ -84,13 +121,8 @@ function drawRequests() {
     if (to < view.from || req.lane[i] < view.lane - 1 || req.lane[i] > last) continue;
     const y = (req.lane[i] - view.lane) * h, x0 = (from - view.from) * perMs, x1 = (to - view.from) * perMs;
     if (y < 0 || y > room - Math.min(h, 1)) continue;
-    if (x1 - x0 < 1) {
-      const at = Math.floor(y);
-      if (painted[at] === Math.floor(x0)) continue;
-      painted[at] = Math.floor(x0);
-    }
-    for (const [phase, a, b] of phasesOf(i)) {
-      if (b < view.from || a > view.to || (b === a && x1 - x0 > 1)) continue;
+    for (const [phase, a, b] of x1 - x0 >= kNarrow ? phasesOf(i) : []) {
+      if (b < view.from || a > view.to || b === a) continue;
       const left = Math.max(-2, (a - view.from) * perMs), right = Math.min(width + 2, (b - view.from) * perMs);
       fillPhase(context, kPhases[phase], styles[kPhases[phase]], left, y, Math.max(0.6, right - left), inner);
     }
@@ -335,7 +367,9 @@ function showTimeline() {
     while (from < pass.worker.length && pass.worker[from] === w) from++;
     return {from: start, to: from};
   });
-  order = Array.from({length: count}, (_, i) => i).sort((a, b) => req.arrival[a] - req.arrival[b] || a - b);
+  order = Array.from({length: count}, (_, i) => i);
+  // Rows come by arrival, but for agentic graphs.
+  if (order.some((i) => i > 0 && req.arrival[i] < req.arrival[i - 1])) order.sort((a, b) => req.arrival[a] - req.arrival[b] || a - b);
   for (let i = 0; i < count; i++) lanes = Math.max(lanes, req.lane[i] + 1);
   const actions = {in: () => zoom(0.5), out: () => zoom(2), all: whole, left: () => move(-0.3), right: () => move(0.3),
     taller: () => rowHeight(1.6), lower: () => rowHeight(1 / 1.6), previous: () => step(-1), next: () => step(1)};
