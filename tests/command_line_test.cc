@@ -118,7 +118,7 @@ TEST_F(CommandLine, UsageErrorsAreOneLineWithExitCode2) {
        "'applied_compute_agentic', 'dynamo', 'azure', 'burstgpt', 'bailian', 'lengths', got "
        "'nope'"},
       {{"replay", trace, "--report-json", trace},
-       "--report-json: would overwrite the trace file " + trace},
+       "--report-json: would overwrite " + trace + ", which this run reads"},
       {{"replay", trace, "--report-jsonl", folder_},
        "--report-jsonl: " + folder_ + " is a directory"},
   };

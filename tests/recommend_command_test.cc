@@ -214,6 +214,19 @@ TEST_F(RecommendCommand, OneCandidateAtATimeGivesTheSameFile) {
   EXPECT_EQ(Content("a/recommendation.json"), Content("b/recommendation.json"));
 }
 
+TEST_F(RecommendCommand, ThePageHoldsEveryCandidateAndNeverTakesThePlaceOfTheDocument) {
+  ASSERT_EQ(Recommend("--report-html page.html").code, 0);
+  const std::string page = Content("page.html");
+  EXPECT_TRUE(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"));
+  for (const std::string candidate : {"candidate-000001", "candidate-000004"}) {
+    EXPECT_NE(page.find(candidate), std::string::npos) << candidate;
+  }
+  const Finished refused = Recommend("--overwrite --report-html d.yaml");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.error.find("--report-html: would overwrite "), std::string::npos)
+      << refused.error;
+}
+
 TEST_F(RecommendCommand, ACandidateThatTakesTooLongIsTimedOut) {
   const Finished done = Recommend("--set optimizer.candidate_timeout_seconds=1e-9");
   EXPECT_EQ(done.code, 1);

@@ -20,8 +20,11 @@
 #include "cli/output_directory.h"
 #include "cli/program.h"
 #include "cli/progress.h"
+#include "cli/report_paths.h"
 #include "engine/settings.h"
 #include "engine/settings_decode.h"
+#include "report/chrome_trace.h"
+#include "report/html_page.h"
 #include "report/json_report.h"
 #include "report/per_request.h"
 #include "report/run_report.h"
@@ -93,15 +96,29 @@ Result<void> Predict(const PredictOptions& options) {
   DYNO_TRY(Scenario scenario, scenario::BuildPrediction(document, stack, options.config));
   scenario.capture_per_request = options.capture_per_request;
   scenario.pass_by_pass = options.pass_by_pass;
+  scenario.timeline = !options.report_html.empty() || !options.trace_out.empty();
+  scenario.telemetry.page = !options.report_html.empty();
   std::vector<std::string> inputs = {options.config};
   if (scenario.workload.trace) {
     const std::vector<std::string>& files = scenario.workload.trace->files;
     inputs.insert(inputs.end(), files.begin(), files.end());
   }
+  const std::string path = InDirectory(options.output_directory, "prediction.json");
+  DYNO_TRY_VOID(CheckOutputs({{.flag = "--output-dir", .path = path},
+                              {.flag = "--report-html", .path = options.report_html},
+                              {.flag = "--trace-out", .path = options.trace_out}},
+                             inputs));
   DYNO_TRY_VOID(PrepareOutputDirectory(options.output_directory, options.overwrite, inputs));
   DYNO_TRY(const report::FinishedRun run, Simulate(scenario, start));
-  const std::string path = InDirectory(options.output_directory, "prediction.json");
-  DYNO_TRY_VOID(report::WriteJsonReport(path, run.Parts(scenario)));
+  const report::ReportParts parts = run.Parts(scenario);
+  DYNO_TRY_VOID(report::WriteJsonReport(path, parts));
+  if (!options.report_html.empty()) {
+    DYNO_TRY_VOID(report::WriteHtmlPage(options.report_html,
+                                        {.title = "Predicted deployment", .run = &parts}));
+  }
+  if (!options.trace_out.empty()) {
+    DYNO_TRY_VOID(report::WriteChromeTraceFile(options.trace_out, run.outcome, run.session_names));
+  }
   if (options.capture_per_request) {
     DYNO_TRY_VOID(
         report::WriteRequestsJsonl(InDirectory(options.output_directory, "requests.jsonl"),
@@ -132,6 +149,14 @@ CLI::App* AddPredictCommand(CLI::App& app, PredictOptions& options) {
       ->take_last();
   command->add_flag("--capture-per-request", options.capture_per_request,
                     "Writes requests.jsonl, and a row per request into the report");
+  command->add_option("--report-html", options.report_html, "Writes a page with charts")
+      ->type_name("PATH")
+      ->take_last();
+  command
+      ->add_option("--trace-out", options.trace_out,
+                   "Writes requests and passes as a trace for Perfetto")
+      ->type_name("PATH")
+      ->take_last();
   command->add_flag("--pass-by-pass", options.pass_by_pass,
                     "Simulates every pass on its own; slower, with the same results");
   for (const char* name : {"--detail", "--detail-top-n", "--diagnostics"}) {

@@ -20,6 +20,8 @@ struct PredictOptions {
   bool overwrite = false;
   std::string format = "table";
   bool capture_per_request = false;
+  std::string report_html;  // paths; empty: not written
+  std::string trace_out;
   bool pass_by_pass = false;
   std::string unavailable;  // a known option that this version does not have; empty for none
 };

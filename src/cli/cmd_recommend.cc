@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -23,7 +25,11 @@
 #include "cli/output_directory.h"
 #include "cli/program.h"
 #include "cli/progress.h"
+#include "cli/report_paths.h"
+#include "config/yaml_writer.h"
+#include "report/html_page.h"
 #include "scenario/prediction.h"
+#include "search/candidate.h"
 #include "search/journal.h"
 #include "search/result_files.h"
 #include "search/search.h"
@@ -161,12 +167,41 @@ std::string JsonText(const RecommendOptions& options, const RankedResult& ranked
   return DumpJson(Json(std::move(rows)), {.sort_keys = true}) + "\n";
 }
 
+// Every feasible candidate with both throughputs, and the document that gives it.
+report::SearchView ViewOf(const RankedResult& ranked) {
+  report::SearchView view{
+      .x_name = "output tokens/s per user", .y_name = "output tokens/s per GPU", .points = {}};
+  for (std::size_t trial = 0; trial < ranked.results.size(); ++trial) {
+    const CandidateResult& result = ranked.results[trial];
+    const auto value = [&](std::string_view name) {
+      const auto found =
+          std::ranges::find(result.objectives, name, &std::pair<std::string, double>::first);
+      return found == result.objectives.end() ? std::optional<double>()
+                                              : std::optional<double>(found->second);
+    };
+    const auto x = value("throughput_per_user");
+    const auto y = value("throughput_per_gpu");
+    if (result.status == search::Status::kFeasible && x && y) {
+      view.points.push_back(
+          {.name = search::CandidateId(trial),
+           .x = *x,
+           .y = *y,
+           .on_front = std::ranges::find(ranked.pareto, trial) != ranked.pareto.end(),
+           .document = config::WriteYaml(result.prediction_config)});
+    }
+  }
+  return view;
+}
+
 Result<void> Recommend(const RecommendOptions& options) {
   DYNO_TRY_VOID(CheckOptions(options));
   DYNO_TRY(const scenario::Stack stack, ReadStack(options.stack));
   DYNO_TRY(Json document, ReadDocument(options.config, options.overrides));
   DYNO_TRY(const search::Search search,
            search::PrepareSearch(std::move(document), stack, options.config));
+  std::vector<std::string> inputs = search.Inputs();
+  inputs.push_back(options.config);
+  DYNO_TRY_VOID(CheckOutputs({{.flag = "--report-html", .path = options.report_html}}, inputs));
   DYNO_TRY(search::Journal journal, OpenJournal(options, search));
   DYNO_TRY(const SearchOutcome outcome, Run(search, journal));
   if (outcome.interrupted()) {
@@ -176,6 +211,11 @@ Result<void> Recommend(const RecommendOptions& options) {
   }
   const RankedResult ranked = search::RankResults(search, outcome.results, options.top);
   DYNO_TRY_VOID(search::WriteResultFiles(options.output_directory, ranked));
+  if (!options.report_html.empty()) {
+    const report::SearchView view = ViewOf(ranked);
+    DYNO_TRY_VOID(report::WriteHtmlPage(options.report_html,
+                                        {.title = "Search for a deployment", .search = &view}));
+  }
   journal.Remove();
   if (ranked.top.empty()) {
     std::fputs(CountLines(ranked.results).c_str(), stderr);
@@ -202,6 +242,11 @@ CLI::App* AddRecommendCommand(CLI::App& app, RecommendOptions& options) {
                     "Goes on with the unfinished search of the output directory");
   command->add_option("--format", options.format, "Standard output: table (default) or json")
       ->type_name("FORMAT")
+      ->take_last();
+  command
+      ->add_option("--report-html", options.report_html,
+                   "Writes a page with all candidates and the Pareto front")
+      ->type_name("PATH")
       ->take_last();
   command->add_option("--top", options.top, "Deployments that are written, the best (default 20)")
       ->type_name("N")

@@ -21,6 +21,7 @@ struct RecommendOptions {
   bool resume = false;
   std::string format = "table";
   std::uint64_t top = 20;
+  std::string report_html;  // path of a page; empty: not written
 };
 
 // `options` must outlive the command.

@@ -5,7 +5,6 @@
 #include <ctime>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -18,11 +17,6 @@ namespace dynosim::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Output {
-  std::string_view flag;
-  std::string path;
-};
 
 // The same file, or the same name of one that does not exist yet.
 bool SameFile(const std::string& a, const std::string& b) {
@@ -53,42 +47,42 @@ std::string ReportPath(const std::string& given, const std::tm& local) {
   return given;
 }
 
-Result<void> ResolveOutputs(scenario::Replay& replay, const std::tm& local) {
-  replay.report_json = ReportPath(replay.report_json, local);
-  std::vector<Output> outputs = {{.flag = "--report-json", .path = replay.report_json}};
-  if (!replay.report_jsonl.empty()) {
-    outputs.push_back({.flag = "--report-jsonl", .path = replay.report_jsonl});
-  }
-  if (!replay.scenario.telemetry.jsonl_path.empty()) {
-    outputs.push_back({.flag = "--telemetry-jsonl", .path = replay.scenario.telemetry.jsonl_path});
-  }
-  if (!replay.report_html.empty()) {
-    outputs.push_back({.flag = "--report-html", .path = replay.report_html});
-  }
-  if (!replay.trace_out.empty()) {
-    outputs.push_back({.flag = "--trace-out", .path = replay.trace_out});
-  }
+Result<void> CheckOutputs(const std::vector<Output>& outputs,
+                          const std::vector<std::string>& inputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Output& output = outputs[i];
+    if (output.path.empty()) {
+      continue;
+    }
     std::error_code error;
     if (fs::is_directory(output.path, error)) {
       return UsageError(std::string(output.flag), output.path + " is a directory");
     }
     for (std::size_t k = 0; k < i; ++k) {
-      if (SameFile(outputs[k].path, output.path)) {
+      if (!outputs[k].path.empty() && SameFile(outputs[k].path, output.path)) {
         return UsageError(std::string(output.flag),
                           "and " + std::string(outputs[k].flag) + " name the same file");
       }
     }
-    if (replay.scenario.workload.trace) {
-      for (const std::string& trace : replay.scenario.workload.trace->files) {
-        if (SameFile(trace, output.path)) {
-          return UsageError(std::string(output.flag), "would overwrite the trace file " + trace);
-        }
+    for (const std::string& input : inputs) {
+      if (SameFile(input, output.path)) {
+        return UsageError(std::string(output.flag),
+                          "would overwrite " + input + ", which this run reads");
       }
     }
   }
   return {};
+}
+
+Result<void> ResolveOutputs(scenario::Replay& replay, const std::tm& local) {
+  replay.report_json = ReportPath(replay.report_json, local);
+  const auto& trace = replay.scenario.workload.trace;
+  return CheckOutputs({{.flag = "--report-json", .path = replay.report_json},
+                       {.flag = "--report-jsonl", .path = replay.report_jsonl},
+                       {.flag = "--telemetry-jsonl", .path = replay.scenario.telemetry.jsonl_path},
+                       {.flag = "--report-html", .path = replay.report_html},
+                       {.flag = "--trace-out", .path = replay.trace_out}},
+                      trace ? trace->files : std::vector<std::string>{});
 }
 
 }  // namespace dynosim::cli

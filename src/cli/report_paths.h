@@ -5,6 +5,8 @@
 
 #include <ctime>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "scenario/replay_flags.h"
@@ -16,6 +18,15 @@ std::string DefaultReportName(const std::tm& local);
 
 // The path of the report file; `given` may be empty or an existing folder.
 std::string ReportPath(const std::string& given, const std::tm& local);
+
+struct Output {
+  std::string_view flag;
+  std::string path;  // empty: not asked for
+};
+
+// That no output is a folder, another output, or one of the files that the run reads.
+Result<void> CheckOutputs(const std::vector<Output>& outputs,
+                          const std::vector<std::string>& inputs);
 
 // Resolves replay.report_json and checks all output paths.
 Result<void> ResolveOutputs(scenario::Replay& replay, const std::tm& local);

@@ -61,7 +61,7 @@ TEST_F(ReportPaths, ClashesAreErrors) {
   EXPECT_EQ(error([&](scenario::Replay& r) {
               r.report_json = folder_ + "../report_paths_test/trace.jsonl";
             }),
-            "--report-json: would overwrite the trace file " + trace);
+            "--report-json: would overwrite " + trace + ", which this run reads");
   EXPECT_EQ(error([&](scenario::Replay& r) { r.report_jsonl = folder_; }),
             "--report-jsonl: " + folder_ + " is a directory");
   EXPECT_EQ(error([&](scenario::Replay& r) { r.report_jsonl = folder_ + "./report.json"; }),
