@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <expected>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -46,8 +48,9 @@ Result<double> Tolerance(const std::string& text) {
   const bool percent = digits.ends_with('%');
   digits.remove_suffix(percent ? 1 : 0);
   double value = -1.0;
-  const char* const end = digits.data() + digits.size();
-  const auto read = std::from_chars(digits.data(), end, value);
+  const char* const begin = std::to_address(digits.begin());
+  const char* const end = begin + digits.size();
+  const auto read = std::from_chars(begin, end, value);
   if (read.ec != std::errc() || read.ptr != end || !(value >= 0.0) || std::isinf(value)) {
     return UsageError("--tolerance",
                       "must be a ratio such as 0.05 or 5%, not negative, got '" + text + "'");

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/json.h"
 
@@ -18,34 +19,37 @@ struct Metric {
   bool distribution = false;  // `ours` gets a prefix for each statistic
 };
 constexpr std::array kMetrics = {
-    Metric{"time_to_first_token", "ttft_ms", true},
-    Metric{"time_to_second_token", "ttst_ms", true},
-    Metric{"inter_token_latency", "tpot_ms", true},
-    Metric{"request_latency", "e2e_latency_ms", true},
-    Metric{"request_throughput", "request_throughput_rps"},
-    Metric{"output_token_throughput", "output_throughput_tok_s"},
-    Metric{"total_token_throughput", "total_throughput_tok_s"},
-    Metric{"request_count", "completed_requests"},
-    Metric{"total_isl", "total_input_tokens"},
-    Metric{"total_osl", "total_output_tokens"},
-    Metric{"benchmark_duration", "duration_ms"},
+    Metric{.theirs = "time_to_first_token", .ours = "ttft_ms", .distribution = true},
+    Metric{.theirs = "time_to_second_token", .ours = "ttst_ms", .distribution = true},
+    Metric{.theirs = "inter_token_latency", .ours = "tpot_ms", .distribution = true},
+    Metric{.theirs = "request_latency", .ours = "e2e_latency_ms", .distribution = true},
+    Metric{.theirs = "request_throughput", .ours = "request_throughput_rps"},
+    Metric{.theirs = "output_token_throughput", .ours = "output_throughput_tok_s"},
+    Metric{.theirs = "total_token_throughput", .ours = "total_throughput_tok_s"},
+    Metric{.theirs = "request_count", .ours = "completed_requests"},
+    Metric{.theirs = "total_isl", .ours = "total_input_tokens"},
+    Metric{.theirs = "total_osl", .ours = "total_output_tokens"},
+    Metric{.theirs = "benchmark_duration", .ours = "duration_ms"},
 };
 
 struct Statistic {
   std::string_view theirs;
   std::string_view prefix;
 };
-constexpr std::array kStatistics = {Statistic{"avg", "mean_"}, Statistic{"p50", "median_"},
-                                    Statistic{"p75", "p75_"},  Statistic{"p90", "p90_"},
-                                    Statistic{"p95", "p95_"},  Statistic{"p99", "p99_"}};
+constexpr std::array kStatistics = {
+    Statistic{.theirs = "avg", .prefix = "mean_"}, Statistic{.theirs = "p50", .prefix = "median_"},
+    Statistic{.theirs = "p75", .prefix = "p75_"},  Statistic{.theirs = "p90", .prefix = "p90_"},
+    Statistic{.theirs = "p95", .prefix = "p95_"},  Statistic{.theirs = "p99", .prefix = "p99_"}};
 
 struct Unit {
   std::string_view name;
   double ms;
 };
 constexpr std::array kTimeUnits = {
-    Unit{"s", 1e3},   Unit{"sec", 1e3},           Unit{"seconds", 1e3},     Unit{"us", 1e-3},
-    Unit{"ns", 1e-6}, Unit{"microseconds", 1e-3}, Unit{"nanoseconds", 1e-6}};
+    Unit{.name = "s", .ms = 1e3},           Unit{.name = "sec", .ms = 1e3},
+    Unit{.name = "seconds", .ms = 1e3},     Unit{.name = "us", .ms = 1e-3},
+    Unit{.name = "ns", .ms = 1e-6},         Unit{.name = "microseconds", .ms = 1e-3},
+    Unit{.name = "nanoseconds", .ms = 1e-6}};
 
 // Metrics are members of the document, in old versions of its member `records`.
 const Json& Root(const Json& document) {

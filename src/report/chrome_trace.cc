@@ -103,9 +103,9 @@ void OpenSlice(JsonWriter& out, const Slice& slice) {
 
 void WriteRequest(JsonWriter& out, const sim::Outcome& outcome, std::size_t index,
                   std::uint64_t lane, const SessionNames& session_names) {
-  static const sim::RequestDetail kNoDetail;
+  static const sim::RequestDetail no_detail;
   const sim::RequestRecord& record = outcome.records[index];
-  const sim::RequestDetail& detail = outcome.details.empty() ? kNoDetail : outcome.details[index];
+  const sim::RequestDetail& detail = outcome.details.empty() ? no_detail : outcome.details[index];
   const std::vector<PhaseSpan> spans = PhasesOf(record, detail);
   const std::string name = fmt::format("request {}", std::uint64_t{record.id} + 1);
   OpenSlice(out, {.name = name,

@@ -167,12 +167,12 @@ bool SameValue(const Json& a, const Json& b) {
 }
 
 std::vector<ValueDifference> RowDifferences(const Json& a, const Json& b) {
-  static const Json kNull;
+  static const Json null;
   std::vector<ValueDifference> out;
   for (const std::string_view key : kRowValues) {
     const Json* const left = a.is_object() ? a.Find(key) : nullptr;
     const Json* const right = b.is_object() ? b.Find(key) : nullptr;
-    if (!SameValue(left != nullptr ? *left : kNull, right != nullptr ? *right : kNull)) {
+    if (!SameValue(left != nullptr ? *left : null, right != nullptr ? *right : null)) {
       out.push_back({.name = std::string(key), .a = ValueText(left), .b = ValueText(right)});
     }
   }

@@ -140,12 +140,12 @@ class RequestColumns {
   }
   template <class T, class Get>
   void Column(std::string_view name, const Get& get) {
-    static const sim::RequestDetail kNoDetail;
+    static const sim::RequestDetail no_detail;
     std::vector<T> values;
     values.reserve(rows_.indices.size());
     for (const std::size_t i : rows_.indices) {
       values.push_back(
-          get(outcome_.records[i], outcome_.details.empty() ? kNoDetail : outcome_.details[i]));
+          get(outcome_.records[i], outcome_.details.empty() ? no_detail : outcome_.details[i]));
     }
     out_.Key(name);
     WriteColumn(out_, std::span<const T>(values));

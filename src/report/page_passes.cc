@@ -194,11 +194,11 @@ void WritePageGauges(JsonWriter& out, const sim::Outcome& outcome, std::size_t l
   for (const sim::TelemetrySample* sample : samples) {
     time.push_back(sample->sampled_at_ms);
   }
-  static const sim::SchedulerSample kGone;  // a worker that has left
+  static const sim::SchedulerSample gone;  // a worker that has left
   for (const Rank& rank : ranks) {
     for (const sim::TelemetrySample* sample : samples) {
       const auto& rows = rank.prefill ? sample->prefill_schedulers : sample->decode_schedulers;
-      const sim::SchedulerSample& row = rank.row < rows.size() ? rows[rank.row] : kGone;
+      const sim::SchedulerSample& row = rank.row < rows.size() ? rows[rank.row] : gone;
       waiting.push_back(Narrow(row.waiting_requests));
       running.push_back(Narrow(row.running_requests));
       active.push_back(Narrow(row.active_blocks));
