@@ -162,7 +162,7 @@ TEST_P(TimePartsOfCases, AddUpExactlyForEveryRequest) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Areas, TimePartsOfCases,
-                         testing::Values("engine", "workload", "sglang", "disagg"),
+                         testing::Values("engine", "workload", "sglang", "disagg", "router"),
                          [](const auto& area) { return std::string(area.param); });
 
 }  // namespace
