@@ -22,13 +22,6 @@
 namespace dynosim::cli {
 namespace {
 
-Result<void> Print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    return FailedError("", "cannot write to the standard output");
-  }
-  return {};
-}
-
 // One answer a line, in the order of the questions; an error is an answer too.
 Result<void> AnswerFile(Estimator& estimator, const std::string& path) {
   DYNO_TRY(const TextFile file, TextFile::Read(path));

@@ -145,10 +145,7 @@ Result<void> Explain(const std::string& path, const std::string& request) {
       AppendDecision(text, decision);
     }
   }
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    return FailedError("", "cannot write to the standard output");
-  }
-  return {};
+  return Print(text);
 }
 
 }  // namespace

@@ -20,13 +20,9 @@
 namespace dynosim::cli {
 namespace {
 
-int Print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    return ReportError({.kind = ErrorKind::kFailed,
-                        .where = "",
-                        .message = "cannot write to the standard output"});
-  }
-  return kExitOk;
+int Show(std::string_view text) {
+  const Result<void> printed = Print(text);
+  return printed ? kExitOk : ReportError(printed.error());
 }
 
 Json ModelJson(const std::string& name, const Result<timing::ModelSpec>& spec) {
@@ -91,7 +87,7 @@ int RunModels(const ListOptions& options) {
     list.push_back(ModelJson(name, spec));
     text += ModelLine(name, spec);
   }
-  return Print(options.json ? DumpJson(list, {.indent = 2}) + "\n" : text);
+  return Show(options.json ? DumpJson(list, {.indent = 2}) + "\n" : text);
 }
 
 int RunSystems(const ListOptions& options) {
@@ -124,7 +120,7 @@ int RunSystems(const ListOptions& options) {
   if (catalog.packs().empty() && !options.json) {
     text = "No performance data is installed: python3 -m dynosim.perfdata install\n";
   }
-  return Print(options.json ? DumpJson(list, {.indent = 2}) + "\n" : text);
+  return Show(options.json ? DumpJson(list, {.indent = 2}) + "\n" : text);
 }
 
 }  // namespace dynosim::cli

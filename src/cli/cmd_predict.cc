@@ -2,7 +2,6 @@
 // Order: options, document, overrides, checks, output directory, run, files, standard output.
 #include "cli/cmd_predict.h"
 
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -19,8 +18,8 @@
 #include "cli/interrupt.h"
 #include "cli/output_directory.h"
 #include "cli/program.h"
-#include "cli/progress.h"
 #include "cli/report_paths.h"
+#include "cli/run_scenario.h"
 #include "engine/settings.h"
 #include "engine/settings_decode.h"
 #include "report/chrome_trace.h"
@@ -36,7 +35,6 @@
 namespace dynosim::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using scenario::Scenario;
 using scenario::Stack;
 
@@ -50,20 +48,8 @@ Result<void> CheckOptions(const PredictOptions& options) {
   return {};
 }
 
-Result<report::FinishedRun> Simulate(const Scenario& scenario, Clock::time_point start) {
-  Progress progress;
-  report::RunSetup setup;
-  setup.hooks.progress = [&](double now_ms, std::uint64_t done, std::uint64_t total) {
-    progress.Update(now_ms, done, total);
-    return !Interrupted();
-  };
-  setup.warn = [](const std::string& warning) {
-    std::fprintf(stderr, "dynosim: warning: %s\n", warning.c_str());
-  };
-  setup.elapsed_ms = [start] {
-    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-  };
-  auto run = report::RunScenario(scenario, setup);
+Result<report::FinishedRun> Simulate(const Scenario& scenario, RunClock::time_point start) {
+  auto run = RunWithProgress(scenario, start);
   if (!run && !Interrupted()) {
     return std::unexpected(scenario::InTermsOfDocument(std::move(run).error()));
   }
@@ -89,7 +75,7 @@ std::string EngineLines(const Scenario& s) {
 }
 
 Result<void> Predict(const PredictOptions& options) {
-  const Clock::time_point start = Clock::now();
+  const RunClock::time_point start = RunClock::now();
   DYNO_TRY_VOID(CheckOptions(options));
   DYNO_TRY(const Stack stack, ReadStack(options.stack));
   DYNO_TRY(const Json document, ReadDocument(options.config, options.overrides));

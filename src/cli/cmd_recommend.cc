@@ -62,7 +62,8 @@ std::string JournalPath(const RecommendOptions& options) {
   return InDirectory(options.output_directory, "recommendation.journal");
 }
 
-Result<search::Journal> OpenJournal(const RecommendOptions& options, const search::Search& search) {
+Result<search::Journal> OpenJournal(const RecommendOptions& options, const search::Search& search,
+                                    const std::vector<std::string>& inputs) {
   const std::string path = JournalPath(options);
   DYNO_TRY(const Json subject, search.Subject());
   if (options.resume) {
@@ -74,8 +75,6 @@ Result<search::Journal> OpenJournal(const RecommendOptions& options, const searc
                                           " has an unfinished search; --resume goes on with it, "
                                           "--overwrite starts again");
   }
-  std::vector<std::string> inputs = search.Inputs();
-  inputs.push_back(options.config);
   DYNO_TRY_VOID(PrepareOutputDirectory(options.output_directory, options.overwrite, inputs));
   return search::Journal::Create(path, subject);
 }
@@ -202,7 +201,7 @@ Result<void> Recommend(const RecommendOptions& options) {
   std::vector<std::string> inputs = search.Inputs();
   inputs.push_back(options.config);
   DYNO_TRY_VOID(CheckOutputs({{.flag = "--report-html", .path = options.report_html}}, inputs));
-  DYNO_TRY(search::Journal journal, OpenJournal(options, search));
+  DYNO_TRY(search::Journal journal, OpenJournal(options, search, inputs));
   DYNO_TRY(const SearchOutcome outcome, Run(search, journal));
   if (outcome.interrupted()) {
     return FailedError("", fmt::format("interrupted; {} of {} candidates are kept, --resume goes "

@@ -3,8 +3,6 @@
 // ended, and every file appears whole or not at all.
 #include "cli/cmd_replay.h"
 
-#include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <string>
@@ -12,9 +10,8 @@
 #include "base/result.h"
 #include "cli/interrupt.h"
 #include "cli/program.h"
-#include "cli/progress.h"
 #include "cli/report_paths.h"
-#include "live/online_replay.h"
+#include "cli/run_scenario.h"
 #include "report/chrome_trace.h"
 #include "report/html_page.h"
 #include "report/json_report.h"
@@ -27,8 +24,6 @@
 namespace dynosim::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 std::tm LocalTime() {
   const std::time_t now = std::time(nullptr);
   std::tm local = {};
@@ -39,36 +34,12 @@ std::tm LocalTime() {
 // The error of an interrupted run; its text is not shown.
 std::unexpected<Error> Stopped() { return FailedError("", "interrupted"); }
 
-Result<report::FinishedRun> Simulate(const scenario::Scenario& scenario, Clock::time_point start) {
-  Progress progress;
-  report::RunSetup setup;
-  if (scenario.online) {
-    setup.simulate = [](const auto& played, auto& source, const auto& hooks) {
-      return live::RunOnline(played, source, hooks);
-    };
-  }
-  setup.hooks.progress = [&](double now_ms, std::uint64_t done, std::uint64_t total) {
-    progress.Update(now_ms, done, total);
-    return !Interrupted();
-  };
-  setup.warn = [](const std::string& warning) {
-    std::fprintf(stderr, "dynosim: warning: %s\n", warning.c_str());
-  };
-  setup.elapsed_ms = [start] {
-    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-  };
-  auto run = report::RunScenario(scenario, setup);
+Result<report::FinishedRun> Simulate(const scenario::Scenario& scenario) {
+  auto run = RunWithProgress(scenario, RunClock::now());
   if (Interrupted()) {
     return Stopped();
   }
   return run;
-}
-
-Result<void> Print(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    return FailedError("", "cannot write to the standard output");
-  }
-  return {};
 }
 
 Result<void> WriteFiles(const scenario::Replay& replay, const report::FinishedRun& run) {
@@ -101,7 +72,7 @@ Result<void> Replay(const scenario::ReplayFlags& flags) {
         "--telemetry-jsonl or --report-html\n",
         stderr);
   }
-  DYNO_TRY(const report::FinishedRun run, Simulate(replay.scenario, Clock::now()));
+  DYNO_TRY(const report::FinishedRun run, Simulate(replay.scenario));
   // Files first: a reader that closes the pipe early must not cost the report. The table is shown
   // even when a file cannot be written.
   const Result<void> written = WriteFiles(replay, run);

@@ -127,13 +127,6 @@ std::string PlainText(const Json& json) {
   return text;
 }
 
-Result<void> Print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    return FailedError("", "cannot write to the standard output");
-  }
-  return {};
-}
-
 Result<void> PrintJson(const TraceOptions& options, const Json& json) {
   return Print(options.json ? DumpJson(json, {.indent = 2}) + "\n" : PlainText(json));
 }

@@ -71,11 +71,4 @@ Result<Json> ReadDocument(const std::string& path, const std::vector<std::string
   return document;
 }
 
-Result<void> Print(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    return FailedError("", "cannot write to the standard output");
-  }
-  return {};
-}
-
 }  // namespace dynosim::cli

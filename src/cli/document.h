@@ -26,7 +26,4 @@ Result<scenario::Stack> ReadStack(const std::string& name);
 // The mapping in a file, with the overrides of the command line.
 Result<Json> ReadDocument(const std::string& path, const std::vector<std::string>& overrides);
 
-// Writes to standard output, at once.
-Result<void> Print(const std::string& text);
-
 }  // namespace dynosim::cli

@@ -173,6 +173,13 @@ int ReportError(const Error& error) {
   return error.kind == ErrorKind::kUsage ? kExitUsage : kExitFailed;
 }
 
+Result<void> Print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    return FailedError("", "cannot write to the standard output");
+  }
+  return {};
+}
+
 int RunProgram(int argc, const char* const* argv) {
   try {
     return Run(argc, argv);

@@ -2,6 +2,8 @@
 // The command line as a whole: global flags, choice of the subcommand, error lines and exit codes.
 #pragma once
 
+#include <string_view>
+
 #include "base/result.h"
 
 namespace dynosim::cli {
@@ -16,5 +18,8 @@ int RunProgram(int argc, const char* const* argv);
 
 // Prints `dynosim: error: ...` on stderr and returns the exit code of the error.
 int ReportError(const Error& error);
+
+// Writes to standard output, at once.
+Result<void> Print(std::string_view text);
 
 }  // namespace dynosim::cli

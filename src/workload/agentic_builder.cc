@@ -17,14 +17,13 @@
 #include "base/flat_map.h"
 #include "base/result.h"
 #include "workload/agentic_graph.h"
+#include "workload/blank.h"
 #include "workload/block_names.h"
 #include "workload/limits.h"
 #include "workload/request.h"
 
 namespace dynosim::workload {
 namespace {
-
-bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == text.npos; }
 
 bool IsTime(double value) { return std::isfinite(value) && value >= 0.0; }
 

@@ -16,6 +16,7 @@
 #include "base/text_file.h"
 #include "workload/agentic_builder.h"
 #include "workload/agentic_graph.h"
+#include "workload/blank.h"
 #include "workload/spec.h"
 #include "workload/traces/contents.h"
 #include "workload/traces/json_members.h"
@@ -114,10 +115,6 @@ bool ReadHeaderMembers(JsonRows& rows, Header& header) {
   return !rows.Failed();
 }
 
-bool IsBlank(const Text& text) {
-  return !text || text->find_first_not_of(" \t\r\n\v\f") == std::string::npos;
-}
-
 bool ReadHeader(JsonRows& rows, Header& header) {
   if (!ReadHeaderMembers(rows, header) || !Require(rows, header.schema.has_value(), "schema") ||
       !Require(rows, header.version.has_value(), "version") ||
@@ -138,7 +135,7 @@ bool ReadHeader(JsonRows& rows, Header& header) {
   if (*header.block_size == 0) {
     return rows.Fail("block_size must be greater than 0");
   }
-  if (IsBlank(header.source_format) || IsBlank(header.source_digest)) {
+  if (IsBlank(header.source_format.value_or("")) || IsBlank(header.source_digest.value_or(""))) {
     return rows.Fail("source needs a format and a digest that are not empty");
   }
   return true;

@@ -14,6 +14,7 @@
 
 #include "base/numeric.h"
 #include "base/result.h"
+#include "workload/blank.h"
 #include "workload/traces/json_members.h"
 #include "workload/traces/json_rows.h"
 #include "workload/traces/unsigned_list.h"
@@ -25,8 +26,6 @@ constexpr std::uint64_t kMaxU64 = std::numeric_limits<std::uint64_t>::max();
 constexpr std::string_view kSchemaName = "dynamo.request.trace.v1";
 
 using Text = std::optional<std::string>;
-
-bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == text.npos; }
 
 bool ReadText(JsonRows& rows, Text& out) {
   std::optional<std::string_view> text;

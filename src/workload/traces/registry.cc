@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "workload/agentic_graph.h"
 #include "workload/agentic_source.h"
+#include "workload/blank.h"
 #include "workload/limits.h"
 #include "workload/load.h"
 #include "workload/spec.h"
@@ -91,10 +92,6 @@ Result<const TraceFormat*> CheckFormat(const TraceSpec& spec) {
                                       spec.format, spec.files.size()));
   }
   return format;
-}
-
-bool IsBlank(const std::string& text) {
-  return text.find_first_not_of(" \t\r\n\v\f") == std::string::npos;
 }
 
 Result<void> RequireModel(const TraceSpec& spec) {

@@ -18,6 +18,7 @@
 #include "base/blake3.h"
 #include "base/result.h"
 #include "base/text_file.h"
+#include "workload/blank.h"
 #include "workload/traces/json_members.h"
 #include "workload/traces/json_rows.h"
 #include "workload/traces/unsigned_list.h"
@@ -30,8 +31,6 @@ constexpr std::uint64_t kMaxU64 = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kMaxLength = 10'000'000;
 
 using Text = std::optional<std::string>;
-
-bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == text.npos; }
 
 bool ReadText(JsonRows& rows, Text& out) {
   std::optional<std::string_view> text;
