@@ -32,8 +32,8 @@ TEST_P(Streaming, GivesTheSameBytesWithCachesUnderPressure) {
   for (std::uint64_t seed = 20'000; seed < 20'500; ++seed) {
     const RandomCase c = MakeRandomCase(seed, GetParam());
     ASSERT_TRUE(ReportOf(c, false) == ReportOf(Streamed(c), false)) << "seed " << seed << "\n"
-                                                                   << c.engine << "\n"
-                                                                   << c.trace;
+                                                                    << c.engine << "\n"
+                                                                    << c.trace;
   }
 }
 
@@ -64,8 +64,8 @@ TEST_P(Streaming, SummaryDoesNotDependOnKeptRecords) {
       kept[keeps ? 1 : 0] = run->outcome.records.size();
     }
     ASSERT_TRUE(texts[0] == texts[1]) << "seed " << seed << texts[0] << texts[1];
-    const bool in_order = !c.scenario.workload.replay_concurrency &&
-                          c.scenario.workload.trace && !c.trace.contains("session_id");
+    const bool in_order = !c.scenario.workload.replay_concurrency && c.scenario.workload.trace &&
+                          !c.trace.contains("session_id");
     EXPECT_TRUE(!in_order || kept[0] == 0) << "seed " << seed;
   }
   std::filesystem::remove(path);

@@ -128,14 +128,14 @@ TEST_F(TextFileTest, PackedBombIsRefusedAtTheLimit) {
 
 TEST_F(TextFileTest, StreamGivesTheSameLinesInPieces) {
   std::string text = "first\n\n";
-  for (int i = 0; i < 300'000; ++i) {
+  for (int i = 0; i < 40'000; ++i) {
     text += std::string(static_cast<std::size_t>(i % 17), 'a') + std::to_string(i) + "\n";
   }
-  text += std::string(3'000'000, 'x') + "\nno line break at the end";
+  text += std::string(1'500'000, 'x') + "\nno line break at the end";
   for (const std::string& stored :
        {text, "\xEF\xBB\xBF" + text, Gzip(text), Gzip(text.substr(0, 77)) + Gzip(text.substr(77)),
         Zstd(text), Zstd(text.substr(0, 99)) + Zstd(text.substr(99))}) {
-    auto stream = TextStream::Open(Write(stored), {.floor = 1 << 28});
+    auto stream = TextStream::Open(Write(stored), {.floor = 1 << 24});
     ASSERT_TRUE(stream);
     std::string read;
     std::size_t pieces = 0;
@@ -148,7 +148,7 @@ TEST_F(TextFileTest, StreamGivesTheSameLinesInPieces) {
       read += *lines;
       EXPECT_TRUE(lines->ends_with('\n') || read.size() == text.size());
     }
-    EXPECT_GT(pieces, 2U);
+    EXPECT_GT(pieces, 1U);
     EXPECT_EQ(read, text);
   }
 }

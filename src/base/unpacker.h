@@ -19,7 +19,8 @@ class Unpacker {
   virtual ~Unpacker() = default;
 
   // Takes bytes from the front of `packed` and fills the front of `room`, both of which shrink by
-  // what was used. Stops when either is used up. A piece that is not the last has two bytes or more.
+  // what was used. Stops when either is used up. A piece that is not the last has two bytes or
+  // more.
   virtual Result<void> Step(std::string_view& packed, std::span<char>& room) = 0;
   // True when everything that was taken so far is complete: the data may end here.
   virtual bool AtEnd() const = 0;

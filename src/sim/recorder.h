@@ -78,7 +78,7 @@ class Recorder {
   void OrderRecords();
 
   Outcome outcome_;
-  std::vector<std::uint32_t> index_;      // request id -> record, counted from the first arrival
+  std::vector<std::uint32_t> index_;  // request id -> record, counted from the first arrival
   std::function<void(const RequestRecord&)> ended_;
   std::uint32_t dropped_ = 0;             // records that are gone
   std::size_t passed_on_ = 0;             // of the others, handed over

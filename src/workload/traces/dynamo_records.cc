@@ -248,8 +248,7 @@ bool CheckRecord(JsonRows& rows, const Record& record) {
   if (*record.schema != kSchemaName) {
     return rows.Fail(fmt::format("schema must be \"{}\", got \"{}\"", kSchemaName, *record.schema));
   }
-  if (record.has_context &&
-      !rows.Require(record.session.has_value(), "agent_context.session_id")) {
+  if (record.has_context && !rows.Require(record.session.has_value(), "agent_context.session_id")) {
     return false;
   }
   if (record.has_context && IsBlank(*record.session)) {

@@ -134,8 +134,8 @@ std::optional<Survey> SurveyTrace(RowStream& rows, std::uint64_t block_size) {
 
 class MooncakeStream final : public RequestSource {
  public:
-  MooncakeStream(std::unique_ptr<RowStream> rows, const Survey& survey, std::uint64_t block_size, double speedup,
-                 std::size_t prefixes)
+  MooncakeStream(std::unique_ptr<RowStream> rows, const Survey& survey, std::uint64_t block_size,
+                 double speedup, std::size_t prefixes)
       : rows_(std::move(rows)),
         first_ms_(survey.first_ms),
         count_(static_cast<std::uint32_t>(survey.rows)),

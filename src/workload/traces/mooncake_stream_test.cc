@@ -79,12 +79,12 @@ TEST_F(MooncakeStreamTest, OddRowsAreNotedAsWhenReadWhole) {
 TEST_F(MooncakeStreamTest, WhatIsNotPlainAndInOrderIsReadWhole) {
   const std::string good = Row(0, 8, "1,2");
   EXPECT_TRUE(Streams(good));
-  EXPECT_FALSE(Streams(Row(10, 4, "1") + good));                               // out of order
-  EXPECT_FALSE(Streams(good + Row(10, 4, "1", R"(,"session_id":"a")")));       // a session
+  EXPECT_FALSE(Streams(Row(10, 4, "1") + good));                                  // out of order
+  EXPECT_FALSE(Streams(good + Row(10, 4, "1", R"(,"session_id":"a")")));          // a session
   EXPECT_FALSE(Streams(good + Row(10, 4, "1", R"(,"output_token_ids":[1,2])")));  // given output
   EXPECT_FALSE(Streams(good + Row(10, 4, "1", R"(,"delay":3)")));
-  EXPECT_FALSE(Streams(good + Row(10, 5, "1")));  // too few ids
-  EXPECT_FALSE(Streams(good + "{"));              // not JSON
+  EXPECT_FALSE(Streams(good + Row(10, 5, "1")));                          // too few ids
+  EXPECT_FALSE(Streams(good + "{"));                                      // not JSON
   EXPECT_FALSE(Streams(good + R"({"output_length":1,"hash_ids":[1]})"));  // no timestamp
   EXPECT_FALSE(Streams(""));
   spec_.replay_concurrency = 1;
