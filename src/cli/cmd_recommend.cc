@@ -240,7 +240,7 @@ CLI::App* AddRecommendCommand(CLI::App& app, RecommendOptions& options) {
   command->add_flag("--resume", options.resume,
                     "Goes on with the unfinished search of the output directory");
   command->add_option("--format", options.format, "Standard output: table (default) or json")
-      ->type_name("FORMAT:{table,json}")
+      ->type_name("FORMAT")
       ->take_last();
   command
       ->add_option("--report-html", options.report_html,
