@@ -131,7 +131,7 @@ CLI::App* AddPredictCommand(CLI::App& app, PredictOptions& options) {
   command->add_flag("--overwrite", options.overwrite,
                     "Replaces the results in a directory that is not empty");
   command->add_option("--format", options.format, "Standard output: table (default) or json")
-      ->type_name("FORMAT")
+      ->type_name("FORMAT:{table,json}")
       ->take_last();
   command->add_flag("--capture-per-request", options.capture_per_request,
                     "Writes requests.jsonl, and a row per request into the report");

@@ -27,7 +27,7 @@ constexpr const char* kStackHelp =
 }  // namespace
 
 void AddStackOption(CLI::App& command, std::string& stack) {
-  command.add_option("--stack", stack, kStackHelp)->type_name("NAME")->take_last();
+  command.add_option("--stack", stack, kStackHelp)->type_name("NAME:{engine,dynamo}")->take_last();
 }
 
 void AddDocumentOptions(CLI::App& command, std::string& config, std::vector<std::string>& overrides,

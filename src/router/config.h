@@ -49,6 +49,9 @@ struct RouterSettings {
 // `where` names the flag for error messages.
 Result<KvRouterConfig> DecodeKvRouterConfig(const Json& value, std::string_view where);
 
+// JSON schema of its fields. Those without a description change nothing in a replay.
+Json KvRouterConfigSchema();
+
 // Configurations of the two routers of a prefill/decode run (chapter 70, section 9.1).
 KvRouterConfig PrefillPoolConfig(KvRouterConfig config);
 KvRouterConfig DecodePoolConfig(KvRouterConfig config);
