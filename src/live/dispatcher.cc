@@ -74,13 +74,13 @@ bool Dispatcher::Busy(const Worker& worker) const {
     return limit && value > static_cast<double>(*limit);
   };
   const auto blocks = static_cast<double>(worker.load.blocks);
-  const double all_blocks = static_cast<double>(card.total_blocks) * card.ranks;
-  const auto prefill = static_cast<double>(worker.load.prefill_tokens);
+  const double all_blocks = static_cast<double>(card.total_blocks) * card.ranks * card.members;
+  const auto prefill = static_cast<double>(worker.load.prefill_tokens) / card.members;
   return over(limits_.active_decode_blocks, blocks / all_blocks) ||
          over(limits_.active_prefill_tokens, prefill) ||
          over(limits_.active_prefill_tokens_frac,
               prefill / static_cast<double>(card.max_num_batched_tokens)) ||
-         (limits_.requests && worker.load.requests >= *limits_.requests);
+         (limits_.requests && worker.load.requests >= *limits_.requests * card.members);
 }
 
 bool Dispatcher::AllBusy() const {

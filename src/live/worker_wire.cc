@@ -116,6 +116,7 @@ Json CardToJson(const WorkerCard& card) {
   out.Add("max_model_len", card.max_model_len);
   out.Add("max_num_seqs", card.max_num_seqs);
   out.Add("max_num_batched_tokens", card.max_num_batched_tokens);
+  out.Add("members", card.members);
   return out;
 }
 
@@ -133,6 +134,7 @@ Result<WorkerCard> CardFromJson(const Json& json, const std::string& where) {
   decoder.Field("max_model_len", out.max_model_len);
   decoder.Field("max_num_seqs", out.max_num_seqs);
   decoder.Field("max_num_batched_tokens", out.max_num_batched_tokens);
+  decoder.Field("members", out.members, config::kPositive);
   DYNO_TRY_VOID(decoder.Finish(where));
   return out;
 }
@@ -150,6 +152,9 @@ void AppendEvent(const StreamEvent& event, std::string& out) {
       return;
     case StreamEvent::Kind::kRejected:
       out += "R " + event.text + "\n";
+      return;
+    case StreamEvent::Kind::kRefused:
+      out += "B " + event.text + "\n";
       return;
     case StreamEvent::Kind::kFailed:
     case StreamEvent::Kind::kLost:
@@ -175,6 +180,9 @@ bool ParseEvent(std::string_view line, StreamEvent& out) {
       return true;
     case 'R':
       out.kind = StreamEvent::Kind::kRejected;
+      break;
+    case 'B':
+      out.kind = StreamEvent::Kind::kRefused;
       break;
     case 'X':
       out.kind = StreamEvent::Kind::kFailed;
