@@ -48,7 +48,8 @@ struct EngineHost::State {
       }
       return;
     }
-    const HandoffOptions& both = *options.pools;
+    HandoffOptions& both = *options.pools;
+    both.id_mask = RequestTable::kPlaceMask;
     pools = std::make_unique<HostedPools>(both, requests, batch);
     for (std::uint32_t id = 0; id < both.prefill_workers; ++id) {
       AddWorker(both.prefill, "prefill-" + std::to_string(id));

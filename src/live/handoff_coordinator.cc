@@ -34,7 +34,8 @@ HandoffCoordinator::HandoffCoordinator(const HandoffOptions& options,
       deferred_(options.prefill_workers + options.decode_workers) {
   const auto make = [&](const engine::EngineSettings& settings, std::uint32_t workers,
                         router::PoolRole role) {
-    const router::PoolShape shape = ShapeOf(settings, workers);
+    router::PoolShape shape = ShapeOf(settings, workers);
+    shape.id_mask = options_.id_mask;
     return Pool{.settings = &settings,
                 .first = role == router::PoolRole::kPrefill ? 0 : options_.prefill_workers,
                 .shape = shape,

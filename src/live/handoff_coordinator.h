@@ -33,6 +33,7 @@ struct HandoffOptions {
   engine::EngineSettings prefill, decode;
   std::uint32_t prefill_workers = 1, decode_workers = 1;
   router::RouterSettings router;
+  std::uint32_t id_mask = 0xFFFFFFFF;  // router::PoolShape
 };
 
 // Hears of the steps of requests. Tokens, ends and rejections by an engine are told to the sinks of

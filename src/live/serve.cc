@@ -13,6 +13,7 @@
 #include "live/engine_host.h"
 #include "live/frontend.h"
 #include "live/http_server.h"
+#include "live/live_request.h"
 #include "live/metrics.h"
 #include "live/router_setup.h"
 #include "live/serve_parts.h"
@@ -35,7 +36,8 @@ Result<void> Serve(const ServeOptions& options) {
   Dispatcher dispatcher(options.router, options.frontend.output.seed);
   dispatcher.limits() = options.limits;
   EventQueue queue(server, dispatcher);
-  const router::PoolShape shape = ShapeOf(worker.engine, worker.workers);
+  router::PoolShape shape = ShapeOf(worker.engine, worker.workers);
+  shape.id_mask = RequestTable::kPlaceMask;
   std::unique_ptr<router::Router> policy;
   if (options.policy && !worker.pools) {
     policy = router::MakeRouter(RouterOf(*options.policy, worker.engine), shape, router::PoolRole::kAggregated);
