@@ -207,8 +207,8 @@ TEST_P(LivePools, EqualTheOfflineLoopBitForBitOnAHandMovedClock) {
     const sim::Outcome offline = OutcomeOf(c);
     const std::unique_ptr<workload::RequestSource> source = SourceOf(c);
     HandMovedClock clock;
-    const auto online = live::RunOnline(c.scenario, *source, {}, clock,
-                                        [&](double at_ms) { clock.MoveTo(at_ms); });
+    const auto online =
+        live::RunOnline(c.scenario, *source, {}, clock, [&](double at_ms) { clock.MoveTo(at_ms); });
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + c.engine + "\n" + c.trace);
     ASSERT_TRUE(online) << online.error().Text();
     ASSERT_EQ(online->records.size(), offline.records.size());

@@ -36,7 +36,8 @@ namespace dynosim::cli {
 namespace {
 
 constexpr const char* kWorkers = "Workers";
-constexpr const char* kPools = "Prefill and decode pools, instead of engine flags and --num-workers";
+constexpr const char* kPools =
+    "Prefill and decode pools, instead of engine flags and --num-workers";
 constexpr const char* kServer = "Server";
 constexpr const char* kApi = "API";
 constexpr const char* kFaults = "Faults";
@@ -183,9 +184,9 @@ Result<ModeName> ReadMode(const std::string& given) {
     return mode.name == name || (mode.name == "kv" && name == "kv-router");
   });
   if (found == kModes.end()) {
-    return UsageError("--router-mode",
-                      "must be round-robin, random, least-loaded, power-of-two or kv, got " +
-                          given);
+    return UsageError(
+        "--router-mode",
+        "must be round-robin, random, least-loaded, power-of-two or kv, got " + given);
   }
   return *found;
 }
@@ -351,7 +352,11 @@ void AddFrontendFlags(CLI::App& command, FrontendFlags& f) {
   AddListenFlags(command, f.listen);
   AddApiFlags(command, f.api);
   Add(command, kApi, "--router-mode", f.router_mode, "MODE",
-      "round-robin (default), random or least-loaded");
+      "round-robin (default), random, least-loaded, power-of-two or kv; kv follows the KV events "
+      "of "
+      "workers with --zmq-kv-events-ports");
+  Add(command, kApi, "--router-config", f.router_config, "JSON",
+      "Fields of the KV router as a JSON object");
   AddDiscoveryFlags(command, f.discovery, f.discovery_dir);
   Add(command, kServer, "--worker", f.workers, "URL",
       "Worker process, http://<address>:<port>; may be repeated");
@@ -398,11 +403,13 @@ Result<live::FrontendServerOptions> ReadFrontendFlags(const FrontendFlags& flags
   DYNO_TRY_VOID(CheckDiscovery(flags.discovery));
   DYNO_TRY(out.frontend, ReadApiFlags(flags.api));
   DYNO_TRY(const ModeName mode, ReadMode(flags.router_mode));
-  if (!mode.follows) {
-    return UsageError("--router-mode", "must be round-robin, random or least-loaded, got " +
-                                           flags.router_mode);
+  DYNO_TRY(router::RouterSettings policy,
+           ReadPolicy(mode, flags.router_config, out.frontend.output.seed));
+  if (mode.follows) {
+    out.router = *mode.follows;
+  } else {
+    out.policy = std::move(policy);
   }
-  out.router = *mode.follows;
   DYNO_TRY(out.http, ReadListenFlags(flags.listen));
   for (const std::string& url : flags.workers) {
     DYNO_TRY(const live::WorkerAddress address, live::ParseWorkerAddress(url));

@@ -67,6 +67,7 @@ struct MockerFlags {
 struct FrontendFlags {
   ApiFlags api;
   std::string router_mode = "round-robin";
+  std::string router_config;
   ListenFlags listen;
   std::string discovery = "directory";
   std::string discovery_dir;

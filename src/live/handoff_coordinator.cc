@@ -186,10 +186,9 @@ void HandoffCoordinator::ReserveDestination(Handoff& h, double now_ms) {
   const auto placed = decode_.router->Place(
       {.request = h.request, .source = source_, .forced = forced}, now_ms, decode_.decisions);
   if (!placed || decode_.decisions.empty()) {
-    listener_.OnUnrouted(h.request.id,
-                         placed ? Error{ErrorKind::kFailed, "", "no decode worker"}
-                                : placed.error(),
-                         now_ms);
+    listener_.OnUnrouted(
+        h.request.id, placed ? Error{ErrorKind::kFailed, "", "no decode worker"} : placed.error(),
+        now_ms);
     OnTerminal(h, now_ms);
     CleanUp(h);
     MaybeClose(h);

@@ -54,10 +54,8 @@ void HostedPools::OnRouted(HandoffPool pool, const router::Decision& decision,
 
 void HostedPools::Tell(StreamEvent::Kind kind, std::uint32_t request, std::string text,
                        double now_ms) {
-  batch_.push_back({.kind = kind,
-                    .stream = streams_[request].number,
-                    .at_ms = now_ms,
-                    .text = std::move(text)});
+  batch_.push_back(
+      {.kind = kind, .stream = streams_[request].number, .at_ms = now_ms, .text = std::move(text)});
 }
 
 void HostedPools::OnUnrouted(std::uint32_t request, const Error& error, double now_ms) {

@@ -45,14 +45,14 @@ HostedWorker::HostedWorker(const HostOptions& options, const engine::EngineSetti
       batch_(batch),
       pass_counts_(engine.dp_size, 0),
       stats_(engine.backend, engine.dp_size),
-      driver_(engine, place_.place,
-              {.kv_events = options.kv_events != nullptr || options.deliver_kv != nullptr ||
-                            (place_.handoffs != nullptr &&
-                             place_.handoffs->WantsEvents(place_.place)),
-               .pass_metrics = options.pass_metrics != nullptr,
-               .make_up_lateness = options.make_up_lateness,
-               .set_aside = place_.handoffs != nullptr},
-              requests.table(), *this) {}
+      driver_(
+          engine, place_.place,
+          {.kv_events = options.kv_events != nullptr || options.deliver_kv != nullptr ||
+                        (place_.handoffs != nullptr && place_.handoffs->WantsEvents(place_.place)),
+           .pass_metrics = options.pass_metrics != nullptr,
+           .make_up_lateness = options.make_up_lateness,
+           .set_aside = place_.handoffs != nullptr},
+          requests.table(), *this) {}
 
 void HostedWorker::Submit(std::uint64_t stream, std::uint32_t rank,
                           std::shared_ptr<const LiveRequest> request, double now_ms) {
@@ -183,10 +183,9 @@ void HostedWorker::OnKvEvents(std::uint32_t rank, const engine::KvEventBuffer& e
     return;
   }
   const bool sent = options_.kv_events->Send(
-      place_.channel + rank,
-      EncodeKvEvents(events, rank, UnixSeconds(), requests_.table(),
-                     {.block_size = engine_.block_size,
-                      .positional = options_.positional_kv_events}));
+      place_.channel + rank, EncodeKvEvents(events, rank, UnixSeconds(), requests_.table(),
+                                            {.block_size = engine_.block_size,
+                                             .positional = options_.positional_kv_events}));
   const std::lock_guard lock(stats_mutex_);
   ++stats_.kv_messages;
   stats_.kv_messages_dropped += sent ? 0 : 1;
@@ -311,9 +310,9 @@ void HostedWorker::Leave(std::uint32_t id) {
 void HostedWorker::PublishPass(std::uint32_t rank, const engine::ForwardPassMetrics& metrics,
                                double duration_ms, double now_ms) {
   if (options_.pass_metrics != nullptr) {
-    options_.pass_metrics->Send(place_.channel + rank,
-                                EncodePassMetrics(metrics, place_.name, rank, pass_counts_[rank]++,
-                                                  duration_ms / 1000.0));
+    options_.pass_metrics->Send(
+        place_.channel + rank,
+        EncodePassMetrics(metrics, place_.name, rank, pass_counts_[rank]++, duration_ms / 1000.0));
     last_pass_ms_ = now_ms;
   }
 }

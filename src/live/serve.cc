@@ -13,14 +13,11 @@
 #include "live/engine_host.h"
 #include "live/frontend.h"
 #include "live/http_server.h"
-#include "live/live_request.h"
 #include "live/metrics.h"
 #include "live/router_setup.h"
 #include "live/serve_parts.h"
 #include "live/worker_link.h"
 #include "live/worker_metrics.h"
-#include "router/registry.h"
-#include "router/router.h"
 
 namespace dynosim::live {
 
@@ -36,26 +33,22 @@ Result<void> Serve(const ServeOptions& options) {
   Dispatcher dispatcher(options.router, options.frontend.output.seed);
   dispatcher.limits() = options.limits;
   EventQueue queue(server, dispatcher);
-  router::PoolShape shape = ShapeOf(worker.engine, worker.workers);
-  shape.id_mask = RequestTable::kPlaceMask;
-  std::unique_ptr<router::Router> policy;
-  if (options.policy && !worker.pools) {
-    policy = router::MakeRouter(RouterOf(*options.policy, worker.engine), shape, router::PoolRole::kAggregated);
-  }
   HostOptions host_options = worker.Host(publishers);
   host_options.deliver = [&](std::vector<StreamEvent>&& batch) { queue.Push(std::move(batch)); };
-  if (policy != nullptr && policy->WantsEvents()) {
+  const bool routed = options.policy && !worker.pools;
+  if (routed && options.policy->mode == "kv_router" && options.policy->kv.use_kv_events) {
     host_options.deliver_kv = [&](std::vector<KvChange>&& changes) {
       queue.PushKv(std::move(changes));
     };
   }
   EngineHost host(std::move(host_options));
-  if (policy != nullptr) {
-    dispatcher.UseRouter(std::move(policy), shape, [&] { return host.clock().NowMs(); });
-  }
   std::uint32_t place = 0;
   for (WorkerCard& card : worker.Cards("")) {
     dispatcher.AddWorker(std::make_unique<LocalLink>(host, place++, std::move(card)));
+  }
+  if (routed) {
+    dispatcher.UsePolicy(RouterOf(*options.policy, worker.engine), false,
+                         [&] { return host.clock().NowMs(); });
   }
   Frontend frontend(
       options.frontend, dispatcher, [&] { return host.clock().NowMs(); },

@@ -77,6 +77,7 @@ struct MockerOptions {
 
 struct FrontendServerOptions {
   RouterMode router = RouterMode::kRoundRobin;
+  std::optional<router::RouterSettings> policy{};  // a policy of the router module instead
   BusyLimits limits;
   FrontendOptions frontend;
   HttpOptions http;

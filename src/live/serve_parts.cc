@@ -112,7 +112,9 @@ void EventQueue::Drain() {
     std::swap(changes, changes_);
   }
   room_.notify_all();
-  dispatcher_.OnKvChanges(changes);
+  if (!changes.empty()) {
+    dispatcher_.OnKvChanges(changes);
+  }
   dispatcher_.OnBatch(taken_);
 }
 

@@ -25,6 +25,8 @@ struct WorkerCard {
   std::uint64_t max_model_len = 0;  // 0: no limit
   std::uint64_t max_num_seqs = 0;
   std::uint64_t max_num_batched_tokens = 0;
+  // First ports of its KV events and of their replay, rank r adds r; 0: none.
+  std::uint16_t kv_events_port = 0, kv_replay_port = 0;
   // Workers behind the link, which share what it gets: the limits of one are for each of them.
   std::uint32_t members = 1;
 };

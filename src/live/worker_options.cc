@@ -2,6 +2,7 @@
 // The workers of a process as its parts see them.
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "live/engine_host.h"
@@ -34,7 +35,14 @@ std::vector<WorkerCard> WorkerOptions::Cards(const std::string& prefix) const {
   }
   std::vector<WorkerCard> out;
   for (std::uint32_t worker = 0; worker < workers; ++worker) {
-    out.push_back(MakeCard(engine, prefix + std::to_string(worker)));
+    WorkerCard card = MakeCard(engine, prefix + std::to_string(worker));
+    if (!ports.kv_events.empty()) {
+      card.kv_events_port = ports.kv_events[worker];
+    }
+    if (!ports.kv_replay.empty()) {
+      card.kv_replay_port = ports.kv_replay[worker];
+    }
+    out.push_back(std::move(card));
   }
   return out;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/worker_wire.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string>
@@ -117,6 +118,8 @@ Json CardToJson(const WorkerCard& card) {
   out.Add("max_num_seqs", card.max_num_seqs);
   out.Add("max_num_batched_tokens", card.max_num_batched_tokens);
   out.Add("members", card.members);
+  out.Add("kv_events_port", std::uint32_t{card.kv_events_port});
+  out.Add("kv_replay_port", std::uint32_t{card.kv_replay_port});
   return out;
 }
 
@@ -135,7 +138,16 @@ Result<WorkerCard> CardFromJson(const Json& json, const std::string& where) {
   decoder.Field("max_num_seqs", out.max_num_seqs);
   decoder.Field("max_num_batched_tokens", out.max_num_batched_tokens);
   decoder.Field("members", out.members, config::kPositive);
+  std::uint32_t kv_events_port = 0;
+  std::uint32_t kv_replay_port = 0;
+  decoder.Field("kv_events_port", kv_events_port);
+  decoder.Field("kv_replay_port", kv_replay_port);
   DYNO_TRY_VOID(decoder.Finish(where));
+  if (std::max(kv_events_port, kv_replay_port) > 65535) {
+    return FailedError(where, "a port must be at most 65535");
+  }
+  out.kv_events_port = static_cast<std::uint16_t>(kv_events_port);
+  out.kv_replay_port = static_cast<std::uint16_t>(kv_replay_port);
   return out;
 }
 
