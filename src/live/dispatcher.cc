@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <unordered_set>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -225,7 +225,7 @@ void Dispatcher::OnKvChanges(const std::vector<KvChange>& changes) {
     std::vector<std::uint64_t> fresh;
     if (keep_caches_) {
       // Only what is new counts: events of another process may come twice.
-      std::unordered_set<std::uint64_t>& cache = worker.caches[change.rank];
+      std::set<std::uint64_t>& cache = worker.caches[change.rank];
       for (const std::uint64_t block : change.blocks) {
         if (change.stored ? cache.insert(block).second : cache.erase(block) != 0) {
           fresh.push_back(block);

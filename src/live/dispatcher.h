@@ -8,9 +8,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include "base/random.h"
@@ -102,8 +102,8 @@ class Dispatcher {
     std::unique_ptr<WorkerLink> link;  // null: gone
     bool aside = false;
     WorkerLoad load;
-    std::uint32_t number = workload::kNone;                   // in the router; kNone: not there
-    std::vector<std::unordered_set<std::uint64_t>> caches{};  // by rank, when they are kept
+    std::uint32_t number = workload::kNone;         // in the router; kNone: not there
+    std::vector<std::set<std::uint64_t>> caches{};  // by rank, when they are kept
     bool Available() const { return link != nullptr && !aside; }
   };
   struct Stream {

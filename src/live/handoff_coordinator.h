@@ -9,9 +9,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "base/event_queue.h"
@@ -166,8 +166,8 @@ class HandoffCoordinator {
   Pool prefill_, decode_;
   bool source_first_;
   std::vector<WorkerDriver*> drivers_;
-  std::unordered_map<std::uint32_t, Handoff> handoffs_;  // by request
-  std::size_t open_ = 0;                                 // of them, not ended
+  std::map<std::uint32_t, Handoff> handoffs_;  // by request
+  std::size_t open_ = 0;                       // of them, not ended
   std::uint64_t submitted_ = 0;
   std::uint32_t next_forced_ = 0;
   std::deque<Action> actions_;

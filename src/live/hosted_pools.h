@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "live/engine_host.h"
@@ -55,8 +55,8 @@ class HostedPools final : public HandoffListener {
   std::vector<StreamEvent>& batch_;
   HandoffCoordinator coordinator_;
   std::vector<HostedWorker*> workers_;
-  std::unordered_map<std::uint32_t, Stream> streams_;     // by request
-  std::unordered_map<std::uint64_t, std::uint32_t> ids_;  // stream number -> request
+  std::map<std::uint32_t, Stream> streams_;     // by request
+  std::map<std::uint64_t, std::uint32_t> ids_;  // stream number -> request
 };
 
 }  // namespace dynosim::live
