@@ -27,11 +27,14 @@ enum class Target : std::uint8_t {
 };
 std::string_view TargetName(Target target);
 
+// The order is that of kAlgorithms.
 enum class Algorithm : std::uint8_t {
-  kAuto,    // grid when the space is finite and has no more points than trials, else random
-  kGrid,    // every point
-  kRandom,  // seeded draws, no point of a finite space twice
+  kAuto,      // grid when the space is finite and has no more points than trials, else random
+  kGrid,      // every point
+  kRandom,    // seeded draws, no point of a finite space twice
+  kBayesian,  // suggested one after the other by what was found; the Python package does that
 };
+std::string_view AlgorithmName(Algorithm algorithm);
 
 struct Constraints {
   std::optional<std::uint64_t> min_candidate_gpus;
