@@ -53,7 +53,7 @@ Result<void> Recommend(const RecommendOptions& options) {
   return Print(done.output);
 }
 
-void AddOptions(CLI::App& command, RecommendOptions& options) {
+void AddRecommendOptions(CLI::App& command, RecommendOptions& options) {
   AddDocumentOptions(command, options.config, options.overrides, options.stack);
   command
       .add_option("--output-dir", options.output_directory,
@@ -82,7 +82,7 @@ void AddOptions(CLI::App& command, RecommendOptions& options) {
 CLI::App* AddRecommendCommand(CLI::App& app, RecommendOptions& options) {
   CLI::App* command = app.add_subcommand(
       "recommend", "Searches the deployments that a YAML document describes for the best ones");
-  AddOptions(*command, options);
+  AddRecommendOptions(*command, options);
   return command;
 }
 
@@ -91,7 +91,7 @@ Result<RecommendOptions> ParseRecommendArguments(std::vector<std::string> argume
   command.set_help_flag();
   command.allow_extras();
   RecommendOptions options;
-  AddOptions(command, options);
+  AddRecommendOptions(command, options);
   std::ranges::reverse(arguments);  // the order in which the parser takes them
   try {
     command.parse(std::move(arguments));

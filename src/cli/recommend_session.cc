@@ -37,7 +37,7 @@ using search::RankedResult;
 
 constexpr std::size_t kMaxTop = 9999;  // four digits
 
-Result<void> CheckOptions(const RecommendOptions& options) {
+Result<void> CheckRecommendOptions(const RecommendOptions& options) {
   if (options.format != "table" && options.format != "json") {
     return UsageError("--format", "must be table or json, got '" + options.format + "'");
   }
@@ -175,7 +175,7 @@ report::SearchView ViewOf(const RankedResult& ranked) {
 }  // namespace
 
 Result<search::Search> RecommendSession::Prepare(const RecommendOptions& options) {
-  DYNO_TRY_VOID(CheckOptions(options));
+  DYNO_TRY_VOID(CheckRecommendOptions(options));
   DYNO_TRY(const scenario::Stack stack, ReadStack(options.stack));
   DYNO_TRY(Json document,
            options.document ? ReadDocumentText(*options.document, options.config, options.overrides)

@@ -29,9 +29,6 @@
 namespace dynosim::python {
 namespace {
 
-// Real time between two questions whether to go on.
-constexpr std::chrono::milliseconds kAskEvery(50);
-
 Json DimensionJson(const search::Dimension& dimension) {
   Json json;
   if (dimension.open) {

@@ -32,9 +32,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Real time between two questions whether to go on.
-constexpr std::chrono::milliseconds kAskEvery(50);
-
 Result<std::unique_ptr<Run>> Simulate(scenario::Scenario scenario, const RunCalls& calls) {
   const Clock::time_point start = Clock::now();
   Clock::time_point next = start;

@@ -70,6 +70,16 @@ void OptimizerFields(Decoder& v, SearchSettings& s) {
   v.Doc("Seed of the random draws.").Field("seed", s.seed);
 }
 
+void SearchFields(Decoder& v, SearchSettings& s) {
+  v.Require("optimization");
+  v.Doc("What the search is after.").Object("optimization", [&](Decoder& section) {
+    OptimizationFields(section, s);
+  });
+  v.Doc("How it goes on.").Object("optimizer", [&](Decoder& section) {
+    OptimizerFields(section, s);
+  });
+}
+
 bool HasLatencyBound(const Json& document) {
   const Json* sla = FindPath(document, "evaluation.sla");
   return sla != nullptr && sla->is_object() &&
@@ -100,16 +110,15 @@ std::string_view AlgorithmName(Algorithm algorithm) {
   return kAlgorithms[static_cast<std::size_t>(algorithm)].name;
 }
 
+Json SearchSettingsSchema() {
+  SearchSettings settings;
+  return config::DescribeFields([&](Decoder& v) { SearchFields(v, settings); });
+}
+
 Result<SearchSettings> DecodeSearchSettings(const Json& document, const std::string& where) {
   SearchSettings settings;
   Decoder v(document, "");
-  v.Require("optimization");
-  v.Doc("What the search is after.").Object("optimization", [&](Decoder& section) {
-    OptimizationFields(section, settings);
-  });
-  v.Doc("How it goes on.").Object("optimizer", [&](Decoder& section) {
-    OptimizerFields(section, settings);
-  });
+  SearchFields(v, settings);
   CheckGoodput(v, document, settings);
   DYNO_TRY_VOID(v.FinishOpen(where));
   return settings;

@@ -54,6 +54,9 @@ struct SearchSettings {
   std::uint64_t seed = 42;
 };
 
+// JSON schema of an object with the two sections.
+Json SearchSettingsSchema();
+
 // Reads the two sections of a whole document. Errors name `where` and the dotted path.
 Result<SearchSettings> DecodeSearchSettings(const Json& document, const std::string& where);
 

@@ -227,7 +227,7 @@ def test_a_journal_cut_or_changed_anywhere_never_crashes(document, tmp_path):
     journal = out / "recommendation.journal"
     whole = journal.read_bytes()
     draw = random.Random(5)
-    for turn in range(16):
+    for turn in range(8):
         content = bytearray(whole[: draw.randrange(len(whole))])
         if turn % 2 and content:
             for _ in range(draw.randrange(1, 8)):
@@ -255,10 +255,8 @@ def test_bayesian_search_finds_the_best_of_many_with_few_trials(tmp_path):
     result = bayesian(tmp_path / "a", progress=lambda *counts: seen.append(counts))
     assert result.to_dict()["provenance"]["search_strategy"] == "bayesian"
     assert result.counts["evaluated"] <= 60 and seen[-1] == (60, 60)
-    # 6400 points; the best gives every request of the load its place at once.
-    best = dynosim.recommend(DOCUMENT, output_dir=tmp_path / "b", overrides={
-        **BAYESIAN, "optimizer": {"algorithm": "grid", "max_trials": 10000}})
-    assert result.ranking[0]["score"] >= 0.99 * best.ranking[0]["score"]
+    # Of 6400 points: all requests at once are done after a prefill of 1 ms and 3 decodes of 1 ms.
+    assert result.ranking[0]["score"] == 40 * 4 / 0.004
 
 
 def test_bayesian_search_is_the_same_again_and_on_one_core(tmp_path):
@@ -286,19 +284,24 @@ def test_a_killed_bayesian_search_goes_on_to_the_same_result(document, tmp_path)
 def test_bayesian_search_ends_when_every_point_is_known(tmp_path):
     result = bayesian(tmp_path / "a", {
         "traffic.load.concurrency": {"choices": [1, 2, 3]},
-        "engine.workers.aggregated.scheduler.max_sequences": 256})
+        "engine.workers.aggregated.scheduler.max_sequences": 256, "traffic.stop.requests": 60})
     assert result.counts["evaluated"] <= 6
     assert result.ranking[0]["score"] == 3000.0
 
 
 def test_bayesian_pareto_search_has_both_topologies_and_infeasible_candidates(tmp_path):
+    pytest.importorskip("optuna")
     result = dynosim.recommend(ROOT / "examples" / "recommend.yaml", output_dir=tmp_path / "a",
                                overrides={"optimization.target": "pareto", "optimizer":
                                           {"algorithm": "bayesian", "max_trials": 48},
+                                          "engine.mode": {"choices": ["aggregated",
+                                                                      "disaggregated"]},
+                                          "engine.workers.aggregated.parallelism": {
+                                              "tensor": {"choices": [1, 2, 4, 16]}},
                                           "traffic.stop": {"requests": 20}})
     modes = {c["prediction_config"]["engine"]["mode"] for c in result.candidates}
     assert modes == {"aggregated", "disaggregated"}
-    assert result.ranking and result.counts["evaluated"] > 30
+    assert result.ranking and result.counts["infeasible"] > 0
 
 
 def test_the_program_says_where_a_bayesian_search_runs(document, tmp_path):
