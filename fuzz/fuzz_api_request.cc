@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "live/api_error.h"
 #include "live/api_format.h"
 #include "live/api_request.h"
+#include "live/engine_host.h"
 #include "live/tokenizer.h"
 #include "live/worker_wire.h"
 
@@ -40,7 +42,8 @@ void Answer(const ApiRequest& request, const Tokenizer& tokenizer) {
 }  // namespace dynosim::live
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace dynosim::live;
+  using dynosim::live::Api;
+  using dynosim::live::Tokenizer;
   static const Tokenizer tokenizer;
   const std::string text(data, data + size);
   for (const Api api : {Api::kChat, Api::kCompletions, Api::kResponses, Api::kGenerate}) {

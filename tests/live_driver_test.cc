@@ -51,7 +51,7 @@ struct Seen {
 class Log final : public live::PassSink {
  public:
   Log(workload::RequestSource& source, std::uint32_t ranks)
-      : seen(source.RequestCount()), source_(source), last_event_(ranks) {}
+      : seen(source.RequestCount()), last_event_(ranks) {}
 
   void OnAdmitted(const engine::Admission& admission, double now_ms) override {
     Seen& s = seen[admission.request];
@@ -101,7 +101,6 @@ class Log final : public live::PassSink {
   std::uint64_t passes = 0;
 
  private:
-  workload::RequestSource& source_;
   std::vector<std::uint64_t> last_event_;
 };
 

@@ -2,7 +2,7 @@
 // Workers and frontend in processes of their own: they find each other, lose each other, and go on.
 #include <chrono>
 #include <csignal>
-#include <cstdint>
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "live_server.h"

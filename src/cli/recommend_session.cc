@@ -96,7 +96,7 @@ std::string CountLines(const std::vector<CandidateResult>& results) {
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count.second.number(), count.first);
     }
   }
-  text += "\n";
+  text += '\n';
   std::vector<std::pair<std::string, std::size_t>> reasons;
   for (std::size_t trial = 0; trial < results.size(); ++trial) {
     const std::string& category = results[trial].reason_category;

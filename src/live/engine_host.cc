@@ -36,10 +36,6 @@ namespace {
 
 constexpr double kHeartbeatMs = 1000.0;
 
-double UnixSeconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 struct Command {
   enum class Kind : std::uint8_t { kSubmit, kCancel };
   Kind kind = Kind::kSubmit;

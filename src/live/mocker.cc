@@ -32,8 +32,6 @@ namespace dynosim::live {
 
 namespace {
 
-constexpr std::string_view kJson = "application/json";
-
 // One sequence of a frontend: its events go out as lines.
 class WorkerStream final : public StreamListener,
                            public std::enable_shared_from_this<WorkerStream> {

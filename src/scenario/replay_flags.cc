@@ -327,7 +327,7 @@ Result<void> ReadWorkload(const ReplayFlags& f, bool synthetic, workload::Synthe
   read.Number("--arrival-speedup-ratio", f.arrival_speedup_ratio, Bound::kNone,
               w.arrival_speedup_ratio);
   if (synthetic) {
-    w.synthetic = std::move(values);
+    w.synthetic = values;
   } else {
     w.trace = std::move(trace);
   }

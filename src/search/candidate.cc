@@ -74,7 +74,8 @@ std::uint64_t ConcurrencyOf(double fraction, const PredictionDocument& d, const 
   const std::uint64_t tokens =
       SaturatingMultiply(rank_tokens, worker.parallelism.attention_data * replicas);
   const std::uint64_t request = d.traffic.source.input_tokens + d.traffic.source.output_tokens / 2;
-  const double count = std::floor(fraction * static_cast<double>(tokens / request));
+  const std::uint64_t whole = tokens / request;
+  const double count = std::floor(fraction * static_cast<double>(whole));
   return std::max<std::uint64_t>(1, SaturatingCast<std::uint64_t>(count));
 }
 
