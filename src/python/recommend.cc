@@ -136,7 +136,7 @@ std::string Recommendation::Description() const {
 Result<std::string> Recommendation::Evaluate(const std::string& trial,
                                              const RunCalls& calls) const {
   DYNO_TRY(const search::Trial point, TrialOf(trial, search_));
-  std::atomic<std::int64_t> next = 0;
+  std::int64_t next = 0;
   const auto stopped = [&] {
     const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
     if (now < next) {
@@ -163,7 +163,7 @@ Result<std::unique_ptr<Campaign>> Campaign::Open(const Recommendation& recommend
                                                  const std::string& sampler) {
   DYNO_TRY(cli::RecommendSession session,
            cli::RecommendSession::Open(recommendation.options(), recommendation.search(), sampler));
-  return std::unique_ptr<Campaign>(new Campaign(std::move(session)));
+  return std::make_unique<Campaign>(std::move(session));
 }
 
 Result<std::size_t> Campaign::Add(const std::string& trial) {

@@ -46,6 +46,7 @@ Result<std::unique_ptr<Recommendation>> PrepareOptions(cli::RecommendOptions opt
 // A search with its output directory and journal.
 class Campaign {
  public:
+  explicit Campaign(cli::RecommendSession session) : session_(std::move(session)) {}
   // `sampler` is what will suggest the trials of algorithm bayesian.
   static Result<std::unique_ptr<Campaign>> Open(const Recommendation& recommendation,
                                                 const std::string& sampler);
@@ -69,8 +70,6 @@ class Campaign {
   Result<cli::Recommended> Finish() { return session_.Finish(); }
 
  private:
-  explicit Campaign(cli::RecommendSession session) : session_(std::move(session)) {}
-
   cli::RecommendSession session_;
 };
 

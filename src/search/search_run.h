@@ -5,8 +5,8 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -61,7 +61,7 @@ class SearchRun {
   std::vector<CandidateResult> results_;
   std::vector<bool> done_;
   std::size_t finished_ = 0;
-  std::unordered_map<std::string, std::size_t> numbers_;  // of added trials, by key
+  std::map<std::string, std::size_t> numbers_;  // of added trials, by key
 };
 
 }  // namespace dynosim::search
