@@ -80,7 +80,7 @@ def test_progress_counts_up_in_the_calling_thread(tmp_path):
 def test_an_exception_of_progress_ends_the_search_which_can_go_on(tmp_path):
     def stop(done, total):
         raise LookupError("enough")
-    slow = {**MANY, **SLOW}
+    slow = {**MANY, "traffic.stop.requests": 3000}
     with pytest.raises(LookupError, match="enough"):
         dynosim.recommend(DOCUMENT, output_dir=tmp_path / "a", overrides=slow, progress=stop)
     seen = []
