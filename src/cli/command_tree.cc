@@ -77,7 +77,8 @@ ArgumentFacts DescribeOption(const CLI::Option& option) {
 }
 
 CommandFacts Describe(const CLI::App& app, std::string path) {
-  CommandFacts out{.path = std::move(path), .help = app.get_description()};
+  CommandFacts out{
+      .path = std::move(path), .help = app.get_description(), .arguments = {}, .commands = {}};
   for (const CLI::Option* const option : app.get_options()) {
     if (!option->get_group().empty()) {
       out.arguments.push_back(DescribeOption(*option));
