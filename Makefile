@@ -11,6 +11,7 @@ MAKEFLAGS += --no-print-directory
 CPP_FOLDERS := $(wildcard src tests bench fuzz)
 CPP_FILES = find $(CPP_FOLDERS) \( -name '*.h' -o -name '*.cc' \) -print0
 FUZZ_SECONDS ?= 60
+FUZZ_JOBS ?= 2
 PERFDATA_TOOLS := numpy==2.4.6 packaging==26.4 pyarrow==26.0.1 PyYAML==6.0.4 zstandard==0.25.0
 CLANG_TIDY := build/lint/clang_tidy/data/bin/clang-tidy
 
@@ -24,7 +25,7 @@ build/%/build.ninja: CMakePresets.json | bootstrap
 	@mkdir -p build
 	@cmake --preset $* >build/$*.log 2>&1 || { cat build/$*.log; exit 1; }
 	@touch $@
-build/fuzz/build.ninja: | bootstrap-fuzz
+build/asan/build.ninja: | bootstrap-fuzz
 
 build: build/release/build.ninja ## the program, at build/dynosim
 	@cmake --build --preset release --target dynosim
@@ -34,9 +35,9 @@ demo: build ## replays a public conversation trace on four simulated workers
 	build/dynosim replay examples/conversation_trace.jsonl.zst --num-workers 4 \
 	  --extra-engine-args '{"engine": {"backend": "vllm"}}' --report-json build/demo_report.json
 
-test: build/dev/build.ninja ## every test
-	@cmake --build --preset dev
-	@ctest --preset dev
+test: build ## every test
+	@cmake --build --preset release
+	@ctest --preset release
 
 asan: build/asan/build.ninja ## every test under the address and undefined behaviour sanitizers
 	@cmake --build --preset asan
@@ -47,7 +48,7 @@ python-test: | bootstrap ## the tests of the Python package and of the documents
 	@python3 -c 'import ensurepip, os, sysconfig as s; os.stat(s.get_path("include") + "/Python.h")' \
 	  2>/dev/null || scripts/bootstrap python
 	@[ -x build/python-test/bin/python ] || python3 -m venv build/python-test
-	@build/python-test/bin/pip install --quiet --disable-pip-version-check '.[frames]' pytest==9.1.1
+	@build/python-test/bin/pip install --quiet --disable-pip-version-check '.[frames,bayesian,ray]' pytest==9.1.1
 	@build/python-test/bin/python -m pytest -q -p no:cacheprovider tests/python
 
 # SYSTEM and BACKEND choose; both may name several.
@@ -67,9 +68,9 @@ conformance: build ## the recorded results of the reference
 browser: build bootstrap-browser ## the HTML report in headless Chromium
 	@tests/browser/page_test.py --bin build/dynosim
 
-fuzz: build/fuzz/build.ninja ## every fuzz target for FUZZ_SECONDS seconds
-	@cmake --build --preset fuzz --target fuzzers
-	@tools/fuzz_smoke $(FUZZ_SECONDS)
+fuzz: build/asan/build.ninja ## every fuzz target for FUZZ_SECONDS seconds, FUZZ_JOBS at a time
+	@cmake --build --preset asan --target fuzzers
+	@tools/fuzz_smoke $(FUZZ_SECONDS) $(FUZZ_JOBS)
 
 format: bootstrap-lint ## rewrites the sources in the one layout
 	@$(CPP_FILES) | xargs -0 -r clang-format-19 -i
@@ -79,12 +80,15 @@ layout: bootstrap-lint ## project rules and layout
 	@$(CPP_FILES) | xargs -0 -r clang-format-19 --dry-run -Werror
 
 # The compile commands are written anew each time, because no build notices new files here.
-tidy: layout build/tidy/build.ninja $(CLANG_TIDY) ## project rules, layout, clang-tidy
-	@cmake --preset tidy >build/tidy.log 2>&1 || { cat build/tidy.log; exit 1; }
-	@tools/lint.py build/tidy --tool $(CLANG_TIDY) $(TIDY_ARGS)
-
+tidy: TIDY_BUILD = tidy
+analyze: TIDY_BUILD = analyze
 analyze: TIDY_ARGS = --analyze
-analyze: tidy ## clang-tidy with its path analysis, which takes an hour
+tidy analyze: layout bootstrap $(CLANG_TIDY)
+	@mkdir -p build
+	@cmake --preset $(TIDY_BUILD) >build/$(TIDY_BUILD).log 2>&1 || { cat build/$(TIDY_BUILD).log; exit 1; }
+	@tools/lint.py build/$(TIDY_BUILD) --tool $(CLANG_TIDY) $(TIDY_ARGS)
+tidy: ## project rules, layout, clang-tidy
+analyze: ## clang-tidy with its path analysis and of each file's includes, which takes an hour
 
 # Versions before 21 look through every system header, which takes three times as long.
 $(CLANG_TIDY):

@@ -71,8 +71,9 @@ BENCHMARK(GrowingDecode)->DenseRange(0, 1);
 void AskedBefore(benchmark::State& state) {
   const auto timing = Open(state);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(timing->DecodeMs(
-        {.requests = 48, .context_tokens = 48U * 2000U, .capacity_tokens = 1U << 20U}));
+    benchmark::DoNotOptimize(timing->DecodeMs({.requests = 48,
+                                               .context_tokens = std::uint64_t{48} * 2000,
+                                               .capacity_tokens = 1U << 20U}));
   }
 }
 BENCHMARK(AskedBefore)->DenseRange(0, 1);

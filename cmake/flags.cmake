@@ -11,9 +11,13 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wuseless-cast -Wduplicated-cond)
   # -Wnull-dereference stays off: under -O2 it reports impossible paths inside the library headers.
   # The static analyzer of clang-tidy looks for the same mistake.
-  if(DYNO_SANITIZE)
-    # The inserted checks make this one warn about impossible paths.
+  if(DYNO_SANITIZE OR CMAKE_UNITY_BUILD)
+    # Inserted checks and more inlining make this one warn about impossible paths.
     add_compile_options(-Wno-maybe-uninitialized)
+  endif()
+  if(CMAKE_UNITY_BUILD)
+    # Several files as one: a class of one of them may well hold a type of that file alone.
+    add_compile_options(-Wno-subobject-linkage)
   endif()
 else()
   # Part of -Wconversion in clang, not in g++.

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "live/api_error.h"
 #include "live/api_format.h"
 #include "live/api_request.h"
+#include "live/engine_host.h"
 #include "live/tokenizer.h"
 #include "live/worker_wire.h"
 
@@ -36,13 +38,8 @@ void Answer(const ApiRequest& request, const Tokenizer& tokenizer) {
   DYNO_CHECK(ParseJson(format->Document({}, choices), "document").has_value());
 }
 
-}  // namespace
-}  // namespace dynosim::live
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace dynosim::live;
+void Read(const std::string& text) {
   static const Tokenizer tokenizer;
-  const std::string text(data, data + size);
   for (const Api api : {Api::kChat, Api::kCompletions, Api::kResponses, Api::kGenerate}) {
     if (auto request = ParseApiRequest(api, text, tokenizer, {.strict = false})) {
       Answer(*request, tokenizer);
@@ -53,5 +50,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)RequestFromJson(text);
   StreamEvent event;
   (void)ParseEvent(text, event);
+}
+
+}  // namespace
+}  // namespace dynosim::live
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  dynosim::live::Read(std::string(data, data + size));
   return 0;
 }

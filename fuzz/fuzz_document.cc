@@ -12,6 +12,7 @@
 #include "config/overrides.h"
 #include "config/yaml_to_json.h"
 #include "scenario/prediction.h"
+#include "scenario/traffic_section.h"
 
 namespace {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program as users run it: exit codes, one-line errors, files, and interruption.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <ios>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -15,6 +15,9 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What holds in every run, whatever the numbers are.
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -80,7 +81,7 @@ TEST_P(Invariants, PooledGapsAreOneLessThanTheTokensOfEachCompletedRequest) {
   ForEachCase([](const RandomCase&, const sim::Outcome& o) {
     std::uint64_t gaps = o.zero_gaps;
     for (const sim::GapSample& gap : o.gaps) {
-      ASSERT_GT(gap.gap_ms, 0.0);
+      ASSERT_GT(double{gap.gap_ms}, 0.0);
       gaps += gap.weight;
     }
     std::uint64_t expected = 0;

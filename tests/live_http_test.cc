@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server as its clients see it: answers, streams, errors, and what is left after them.
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -25,18 +29,18 @@ Json Parsed(const std::string& text) {
 
 // Follows names and, for arrays, the first element.
 const Json& At(const Json& json, std::initializer_list<std::string_view> path) {
-  static const Json kNull;
+  static const Json null;
   const Json* at = &json;
   for (const std::string_view name : path) {
     if (at->is_array()) {
       if (at->array().empty()) {
-        return kNull;
+        return null;
       }
       at = &at->array().front();
     }
     at = at->is_object() ? at->Find(name) : nullptr;
     if (at == nullptr) {
-      return kNull;
+      return null;
     }
   }
   return *at;
@@ -138,7 +142,8 @@ TEST_F(LiveHttp, AStopStringEndsTheAnswerBeforeItAlsoAcrossTokens) {
   for (const std::string& event :
        Events(Post(server_.port(), kChat, ChatBody(12, true, more)).body)) {
     if (event != "[DONE]") {
-      const Json& content = At(Parsed(event), {"choices", "delta", "content"});
+      const Json parsed = Parsed(event);
+      const Json& content = At(parsed, {"choices", "delta", "content"});
       streamed += content.is_string() ? content.string() : "";
     }
   }
@@ -354,7 +359,8 @@ TEST(LiveServing, CharactersAreNeverSplitAndASlowReaderBlocksNobody) {
   std::string joined;
   for (const std::string& event : Events(answer.body)) {
     if (event != "[DONE]") {
-      const Json& content = At(Parsed(event), {"choices", "delta", "content"});
+      const Json parsed = Parsed(event);
+      const Json& content = At(parsed, {"choices", "delta", "content"});
       joined += content.is_string() ? content.string() : "";
     }
   }

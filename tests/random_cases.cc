@@ -7,17 +7,21 @@
 #include <cstdlib>
 #include <fstream>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "engine/settings.h"
 #include "engine/settings_decode.h"
 #include "report/json_writer.h"
 #include "report/per_request.h"
@@ -29,6 +33,7 @@
 #include "sim/outcome.h"
 #include "sim/run.h"
 #include "workload/load.h"
+#include "workload/source.h"
 #include "workload/spec.h"
 
 namespace dynosim::testing {
@@ -351,7 +356,7 @@ std::unique_ptr<workload::RequestSource> SourceOf(const RandomCase& random_case)
   if (spec.trace) {
     spec.trace->files = {file.path()};
   }
-  auto loaded = workload::LoadWorkload(spec, random_case.scenario.engine.block_size);
+  auto loaded = workload::LoadWorkload(spec, random_case.scenario.block_size());
   EXPECT_TRUE(loaded) << loaded.error().Text();
   return std::move(loaded->source);
 }

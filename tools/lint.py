@@ -3,10 +3,11 @@
 """Runs clang-tidy on every translation unit that changed since it last passed.
 
 Usage: lint.py BUILD_DIR [--tool PATH] [--analyze] [--jobs N] [PATH_PREFIX...]
-A unit that passed is remembered under a hash of its text, of every project header it reaches, of
-its compile command, of .clang-tidy and of this script, so a second run costs almost nothing. The
-memory is $DYNO_TIDY_CACHE, by default dynosim/tidy in the user's cache folder. Prefixes such as
-src/kv restrict the run. Exit code 1 if any unit has a finding.
+Units are those of the build: several files at a time in a unity build, which is five times as fast,
+one by one in another. A unit that passed is remembered under a hash of every project file it
+reaches, of its compile command, of .clang-tidy and of this script, so a second run costs almost
+nothing. The memory is $DYNO_TIDY_CACHE, by default dynosim/tidy in the user's cache folder.
+Prefixes such as src/kv restrict the run. Exit code 1 if any unit has a finding.
 """
 import argparse
 import concurrent.futures
@@ -20,45 +21,55 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "tests", "bench", "fuzz")
-# The commands are those of g++; clang's -Wconversion covers signs, g++'s does not, and gtest's macros
-# count with __COUNTER__.
+# The commands are those of g++; clang's -Wconversion covers signs, g++'s does not, gtest's macros count
+# with __COUNTER__, and the library's headers use what the library deprecates.
 ARGS = ["--quiet", "--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-sign-conversion",
-        "--extra-arg=-Wno-c2y-extensions"]
+        "--extra-arg=-Wno-c2y-extensions", "--extra-arg=-Wno-deprecated-declarations"]
 # Path analysis costs five times as much as all other checks together.
-FAST_ARGS = ["--checks=-clang-analyzer-*"]
-# Test macros expand to long functions, and an access to an empty optional fails the test anyway.
-TEST_ARGS = ["--checks=-clang-analyzer-*,-readability-function-size,"
-             "-readability-function-cognitive-complexity,-bugprone-unchecked-optional-access"]
+NO_PATHS = "-clang-analyzer-*"
+# A file among others may use their includes.
+NO_INCLUDES = "-misc-include-cleaner"
+# Test macros expand to long functions; tests run commands, and read numbers that they wrote.
+TEST_CHECKS = [NO_PATHS, "-readability-function-size", "-readability-function-cognitive-complexity",
+               "-bugprone-command-processor", "-bugprone-unchecked-string-to-number-conversion"]
 
 
 def reached(path, seen):
-    """The unit and every project header it includes, directly or not."""
+    """The file and every project file it includes, directly or not."""
     if path in seen:
         return
     seen.add(path)
     for used in re.findall(r'^\s*#include "(.*)"', path.read_text(), re.M):
-        for base in (ROOT / "src", path.parent):
+        for base in (ROOT / "src", ROOT / "tests", path.parent):
             if (base / used).is_file():
                 reached((base / used).resolve(), seen)
                 break
 
 
-def is_test(path):
-    return path.name.endswith("_test.cc") or path.relative_to(ROOT).parts[0] != "src"
+def members(unit):
+    """The project's files that are compiled as this unit."""
+    if unit.is_relative_to(ROOT) and unit.relative_to(ROOT).parts[0] in FOLDERS:
+        return [unit]
+    included = [pathlib.Path(p) for p in re.findall(r'^#include "(/.*)"', unit.read_text(), re.M)]
+    return [p for p in included if p.is_relative_to(ROOT) and p.relative_to(ROOT).parts[0] in FOLDERS]
 
 
-def command(path, tool, analyze, build):
-    depth = TEST_ARGS if is_test(path) else [] if analyze else FAST_ARGS
-    args = [tool, *ARGS, *depth, str(path)]
+def command(unit, files, tool, analyze, build):
+    is_test = any(f.name.endswith("_test.cc") or f.relative_to(ROOT).parts[0] != "src" for f in files)
+    without = TEST_CHECKS if is_test else [] if analyze else [NO_PATHS]
+    if files != [unit]:
+        without = [*without, NO_INCLUDES]
+    args = [tool, *ARGS, *(["--checks=" + ",".join(without)] if without else []), str(unit)]
     # Fuzz targets belong to another preset; they need no more than the include root.
-    return args + (["--", "-std=c++23", f"-I{ROOT}/src"] if path.parent == ROOT / "fuzz" else ["-p", build])
+    return args + (["--", "-std=c++23", f"-I{ROOT}/src"] if unit.parent == ROOT / "fuzz" else ["-p", build])
 
 
-def key(path, flags, common):
+def key(files, flags, common):
     digest = hashlib.sha256(common)
     digest.update(flags.replace(str(ROOT), "@").encode())
     seen = set()
-    reached(path, seen)
+    for file in files:
+        reached(file, seen)
     for file in sorted(seen):
         digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()
@@ -71,7 +82,7 @@ def main():
     ap.add_argument("--tool", default="clang-tidy", help="the clang-tidy to run")
     ap.add_argument("--analyze", action="store_true", help="path analysis of src/ too (slow)")
     ap.add_argument("--jobs", type=int, default=os.cpu_count())
-    a = ap.parse_args()
+    a = ap.parse_intermixed_args()
 
     cache = pathlib.Path(os.environ.get("DYNO_TIDY_CACHE") or pathlib.Path(
         os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "dynosim" / "tidy")
@@ -80,22 +91,23 @@ def main():
     common += b"analyze" if a.analyze else b"fast"
     common += (ROOT / ".clang-tidy").read_bytes() + pathlib.Path(__file__).read_bytes()
 
-    units = {ROOT / "fuzz" / p.name: "" for p in ROOT.glob("fuzz/*.cc")}
+    units = {p: ([p], "") for p in ROOT.glob("fuzz/*.cc")}
     with open(os.path.join(a.build, "compile_commands.json")) as f:
         for entry in json.load(f):
             path = pathlib.Path(entry["file"])
-            if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in FOLDERS:
-                units[path] = entry["command"].replace(os.path.abspath(a.build), "@build")
+            if files := members(path):
+                units[path] = (files, entry["command"].replace(os.path.abspath(a.build), "@build"))
     if a.prefix:
         wanted = [os.path.abspath(p) for p in a.prefix]
-        units = {p: c for p, c in units.items() if any(str(p).startswith(w) for w in wanted)}
+        units = {p: u for p, u in units.items() if any(str(f).startswith(w) for w in wanted for f in u[0])}
 
-    keys = {path: key(path, flags, common) for path, flags in units.items()}
+    keys = {path: key(files, flags, common) for path, (files, flags) in units.items()}
     todo = sorted(path for path in units if not (cache / keys[path]).exists())
     failed = 0
 
     def check(path):
-        return path, subprocess.run(command(path, a.tool, a.analyze, a.build), capture_output=True, text=True, cwd=ROOT)
+        line = command(path, units[path][0], a.tool, a.analyze, a.build)
+        return path, subprocess.run(line, capture_output=True, text=True, cwd=ROOT)
 
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
         for future in concurrent.futures.as_completed([pool.submit(check, p) for p in todo]):

@@ -13,15 +13,6 @@
 #include "cli/reference.h"
 
 namespace dynosim::cli {
-namespace {
-
-int Show(std::string_view text) {
-  const Result<void> printed = Print(text);
-  return printed ? kExitOk : ReportError(printed.error());
-}
-
-}  // namespace
-
 void AddCompletionCommand(CLI::App& app, CompletionOptions& options) {
   app.add_subcommand("completion", "Prints the completion script of a shell")
       ->add_option("shell", options.shell, "bash, zsh or fish")

@@ -65,6 +65,11 @@ Result<void> Print(std::string_view text) {
   return {};
 }
 
+int Show(std::string_view text) {
+  const Result<void> printed = Print(text);
+  return printed ? kExitOk : ReportError(printed.error());
+}
+
 int RunProgram(int argc, const char* const* argv) {
   try {
     return Run(argc, argv);

@@ -51,7 +51,7 @@ std::size_t WeightOf(const Json& value) {
   return weight;
 }
 
-std::string Quoted(std::string_view text) {
+std::string QuotedStart(std::string_view text) {
   constexpr std::size_t kShown = 60;
   std::string out;
   AppendJsonString(out, text.substr(0, kShown));
@@ -192,7 +192,7 @@ void Builder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anc
       return Add(mark, anchor, *std::move(typed));
     }
   }
-  Fail(mark.line, "the tag " + Quoted(tag) + " is not supported for " + Quoted(value));
+  Fail(mark.line, "the tag " + QuotedStart(tag) + " is not supported for " + QuotedStart(value));
 }
 
 void Builder::Open(const YAML::Mark& mark, const std::string& tag, std::string_view kind,
@@ -205,7 +205,7 @@ void Builder::Open(const YAML::Mark& mark, const std::string& tag, std::string_v
   }
   if (!tag.empty() && tag != "?" && tag != "!" &&
       tag != std::string(kTagPrefix) + std::string(kind)) {
-    return Fail(mark.line, "the tag " + Quoted(tag) + " is not supported");
+    return Fail(mark.line, "the tag " + QuotedStart(tag) + " is not supported");
   }
   if (stack_.size() >= kMaxDepth) {
     return Fail(mark.line, "is nested over " + std::to_string(kMaxDepth) + " levels deep");
@@ -226,7 +226,7 @@ void Builder::OnMapEnd() {
   Frame& frame = stack_.back();
   std::string twice;
   if (HasKeyTwice(frame.members, twice)) {
-    return Fail(frame.line, "the key " + Quoted(twice) + " is given twice in one mapping");
+    return Fail(frame.line, "the key " + QuotedStart(twice) + " is given twice in one mapping");
   }
   if (Merge(frame)) {
     Close(Json(std::move(frame.members)));

@@ -30,7 +30,7 @@ std::string ErrorOf(std::string_view text) {
 }
 // Error of {"engine": {fields}}, without the flag and the path of the object.
 std::string EngineError(std::string_view fields) {
-  const std::string error = ErrorOf(R"({"engine":{)" + std::string(fields) + "}}");
+  std::string error = ErrorOf(R"({"engine":{)" + std::string(fields) + "}}");
   constexpr std::string_view kPrefix = "--extra-engine-args: engine";
   if (!error.starts_with(kPrefix)) {
     return error;

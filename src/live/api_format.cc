@@ -92,7 +92,7 @@ class ChatFormat final : public ApiFormat {
           R"(,"refusal":null,"role":"assistant"}},"finish_reason":"{}","logprobs":null)",
           choice.finish);
       AppendIds(choice.ids, out);
-      out += "}";
+      out += '}';
     }
     out += fmt::format(R"(],{},"object":"chat.completion","usage":{}{}}})", tail_,
                        UsageText(usage, false), Extension(extension_));
@@ -176,7 +176,7 @@ class TextFormat final : public ApiFormat {
         out += R"(,"token_ids":)";
         AppendTokens(choices[i].ids, out);
       }
-      out += "}";
+      out += '}';
     }
     out +=
         fmt::format(R"(],{},"usage":{}{}}})", tail_, UsageText(usage, true), Extension(extension_));

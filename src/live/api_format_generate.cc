@@ -78,7 +78,7 @@ class GenerateFormat final : public ApiFormat {
       for (std::size_t i = 0; i < ids_.size(); ++i) {
         out += fmt::format("{}[0.0,{},null]", i == 0 ? "" : ",", ids_[i]);
       }
-      out += "]";
+      out += ']';
     }
     return out + "}";
   }

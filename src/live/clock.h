@@ -4,8 +4,16 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace dynosim::live {
+
+// Time of day, for values that leave the process; nothing is scheduled by it.
+inline double UnixSeconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+// The same in whole seconds, as the `created` fields of the API have it.
+inline std::int64_t UnixWholeSeconds() { return static_cast<std::int64_t>(UnixSeconds()); }
 
 class Clock {
  public:

@@ -24,6 +24,7 @@
 #include "live/api_error.h"
 #include "live/api_format.h"
 #include "live/api_request.h"
+#include "live/clock.h"
 #include "live/completion.h"
 #include "live/dispatcher.h"
 #include "live/frontend_metrics.h"
@@ -37,14 +38,7 @@ namespace dynosim::live {
 
 namespace {
 
-constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kText = "text/plain; charset=utf-8";
-
-std::int64_t UnixSeconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 std::uint64_t HashOf(std::string_view text) {
   return Xxh3(std::as_bytes(std::span(text.data(), text.size())), 0);
@@ -207,7 +201,7 @@ void Frontend::Run(Api api, const std::shared_ptr<Exchange>& exchange, const Htt
     return;
   }
   const AnswerHead head = {.id = NewId(),
-                           .created_s = UnixSeconds(),
+                           .created_s = UnixWholeSeconds(),
                            .model = parsed->model.empty() ? options_.model : parsed->model,
                            .extension = {}};
   const auto completion =

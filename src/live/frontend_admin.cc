@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "live/api_error.h"
 #include "live/api_request.h"
+#include "live/clock.h"
 #include "live/frontend.h"
 #include "live/http_server.h"
 #include "live/metrics.h"
@@ -26,14 +27,7 @@ namespace dynosim::live {
 
 namespace {
 
-constexpr std::string_view kJson = "application/json";
 constexpr std::size_t kAdapterNameMax = 256;
-
-std::int64_t UnixSeconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 
@@ -43,7 +37,7 @@ Json Frontend::ModelObject(const std::string& name) const {
   Json out;
   out.Add("id", name);
   out.Add("object", "model");
-  out.Add("created", UnixSeconds());
+  out.Add("created", UnixWholeSeconds());
   out.Add("owned_by", "dynosim");
   out.Add("root", options_.model);
   out.Add("parent", name == options_.model ? Json() : Json(options_.model));
@@ -255,7 +249,7 @@ void Frontend::WriteLoras(MetricsText& out) const {
             {{"max_lora", std::to_string(options_.max_loras)},
              {"waiting_lora_adapters", ""},
              {"running_lora_adapters", running}},
-            static_cast<double>(UnixSeconds()));
+            static_cast<double>(UnixWholeSeconds()));
 }
 
 Json Frontend::ThresholdObject() const {

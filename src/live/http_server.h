@@ -24,6 +24,8 @@ class io_context;
 
 namespace dynosim::live {
 
+inline constexpr std::string_view kJson = "application/json";
+
 struct HttpRequest {
   std::string method;
   std::string path;   // without the query

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plays a workload against mock workers in real time (`--replay-mode online`): the same workers and
-// records as offline, with the times at which things really happened. Aggregated topologies.
+// records as offline, with the times at which things really happened.
 #pragma once
 
 #include <functional>

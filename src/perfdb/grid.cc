@@ -23,8 +23,6 @@ constexpr std::size_t kNoAxis = kMaxAxes;
 constexpr std::size_t kNeighbours = 4;
 constexpr double kTiny = 1e-12;
 
-bool Positive(double value) { return std::isfinite(value) && value > 0.0; }
-
 }  // namespace
 
 double Log2(double key) { return std::log2(std::max(key, kTiny)); }
@@ -128,7 +126,7 @@ double Grid::OneBranch(const Query& query, std::size_t axis, std::uint64_t key,
   moved[axis] = key;
   const double here = query.sol(query.point);
   const double there = query.sol(moved);
-  return Positive(here) && Positive(there) ? value * (here / there) : value;
+  return IsPositive(here) && IsPositive(there) ? value * (here / there) : value;
 }
 
 std::optional<double> Grid::OutsideOneAxis(const Coordinates& point, const GridSol& sol) const {
@@ -166,7 +164,7 @@ struct Grid::Anchors {
       return;
     }
     const double least = sol(key);
-    if (!Positive(latency) || !Positive(least)) {
+    if (!IsPositive(latency) || !IsPositive(least)) {
       return;
     }
     std::size_t at = count < nearest.size() ? count++ : count - 1;
@@ -206,8 +204,10 @@ void Grid::Collect(Anchors& anchors, std::size_t axis, std::uint32_t begin, std:
   bool rising = true;
   bool falling = true;
   while (rising || falling) {
-    rising = rising && up < end && visit(up++);
-    falling = falling && down > begin && visit(--down);
+    rising = rising && up < end && visit(up);
+    up += rising ? 1 : 0;
+    falling = falling && down > begin && visit(down - 1);
+    down -= falling ? 1 : 0;
   }
 }
 
@@ -271,7 +271,7 @@ std::optional<double> Curve::At(double x, const CurveSol& sol) const {
     const std::size_t end = at == 0 ? 0 : keys_.size() - 1;
     const double there = sol(static_cast<double>(keys_[end]));
     const double here = sol(x);
-    if (!Positive(values_[end]) || !Positive(there) || !Positive(here)) {
+    if (!IsPositive(values_[end]) || !IsPositive(there) || !IsPositive(here)) {
       return std::nullopt;
     }
     return here / (there / values_[end]);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -25,6 +26,9 @@ using Coordinates = std::array<std::uint64_t, kMaxAxes>;
 using GridSol = std::function<double(const Coordinates&)>;
 // The same along one axis.
 using CurveSol = std::function<double(double)>;
+
+// Whether a latency or a ratio can be worked with.
+inline bool IsPositive(double value) { return std::isfinite(value) && value > 0.0; }
 
 class Grid {
  public:

@@ -16,7 +16,7 @@
 namespace dynosim::perfdb {
 namespace {
 
-std::string Packed(std::uint32_t format, std::string header, std::string_view body) {
+std::string Packed(std::uint32_t format, const std::string& header, std::string_view body) {
   std::string out = "DYNOPACK";
   const auto length = static_cast<std::uint32_t>(header.size());
   out.append(reinterpret_cast<const char*>(&format), sizeof format);

@@ -21,11 +21,9 @@ namespace dynosim::perfdb {
 namespace {
 
 constexpr std::size_t kN = 1, kK = 2, kOrder = 3, kM = 4;
-constexpr std::size_t kNeighbours = 4;
+constexpr std::size_t kNearestSites = 4;
 constexpr double kGate = 2.0;  // on the log2 scale
 constexpr std::size_t kTail = 3;
-
-bool Positive(double value) { return std::isfinite(value) && value > 0.0; }
 
 // Middle one of up to three values, or the mean of two.
 double Median(std::span<const double> values) {
@@ -140,10 +138,10 @@ std::optional<double> GemmShape::At(std::uint64_t m) const {
 }
 
 std::size_t GemmShape::PickNear(std::uint64_t m, bool covering,
-                                std::array<Neighbour, kNeighbours>& out) const {
+                                std::array<Neighbour, kNearestSites>& out) const {
   std::size_t count = 0;
   for (const Neighbour& candidate : nearest_) {
-    if (candidate.distance > kGate || count == kNeighbours) {
+    if (candidate.distance > kGate || count == kNearestSites) {
       break;
     }
     if (!covering || Covers(*candidate.site, m)) {
@@ -154,7 +152,7 @@ std::size_t GemmShape::PickNear(std::uint64_t m, bool covering,
 }
 
 std::optional<double> GemmShape::FromNeighbours(std::uint64_t m) const {
-  std::array<Neighbour, kNeighbours> picked{};
+  std::array<Neighbour, kNearestSites> picked{};
   if (const std::size_t count = PickNear(m, true, picked); count > 0) {
     return Average(m, std::span(picked).first(count));
   }
@@ -168,7 +166,7 @@ std::optional<double> GemmShape::FromNeighbours(std::uint64_t m) const {
     candidates = nearest_;
   }
   const std::vector<Neighbour> near = BeyondOneEdge(candidates);
-  return Average(m, std::span(near).first(std::min(near.size(), kNeighbours)));
+  return Average(m, std::span(near).first(std::min(near.size(), kNearestSites)));
 }
 
 std::optional<double> GemmShape::Average(std::uint64_t m, std::span<const Neighbour> near) const {
@@ -186,7 +184,7 @@ std::optional<double> GemmShape::Average(std::uint64_t m, std::span<const Neighb
     utilization += weight * least / *latency;
     weights += weight;
   }
-  if (!Positive(utilization) || weights == 0.0) {
+  if (!IsPositive(utilization) || weights == 0.0) {
     return std::nullopt;
   }
   return sol(static_cast<double>(m), static_cast<double>(n_), static_cast<double>(k_)) /

@@ -12,17 +12,16 @@
 #include "base/json.h"
 #include "report/json_writer.h"
 #include "report/sample_outcome.h"
+#include "report/texts_for_test.h"
 #include "sim/outcome.h"
 #include "workload/request.h"
 
 namespace dynosim::report {
 namespace {
 
-std::string NameOf(std::uint32_t session) { return "session-" + std::to_string(session); }
-
 Json Trace(const sim::Outcome& outcome) {
   const std::string text =
-      TextOf({}, [&](JsonWriter& out) { WriteChromeTrace(out, outcome, NameOf); });
+      TextOf({}, [&](JsonWriter& out) { WriteChromeTrace(out, outcome, SessionName); });
   const auto parsed = ParseJson(text, "trace");
   EXPECT_TRUE(parsed) << parsed.error().Text();
   return parsed.value_or(Json());

@@ -10,15 +10,10 @@
 
 #include "base/json.h"
 #include "report/aiperf.h"
+#include "report/texts_for_test.h"
 
 namespace dynosim::report {
 namespace {
-
-Json Parsed(std::string_view text) {
-  const auto json = ParseJson(text, "text");
-  EXPECT_TRUE(json) << json.error().Text();
-  return json.value_or(Json());
-}
 
 Comparison Compared(std::string_view a, std::string_view b, const CompareOptions& options = {}) {
   const auto comparison = CompareReports(Parsed(a), Parsed(b), options);

@@ -11,16 +11,11 @@
 #include "base/json.h"
 #include "engine/settings.h"
 #include "engine/settings_decode.h"
+#include "report/texts_for_test.h"
 #include "scenario/scenario.h"
 
 namespace dynosim::report {
 namespace {
-
-Json Parsed(std::string_view text) {
-  const auto parsed = ParseJson(text, "test");
-  EXPECT_TRUE(parsed) << parsed.error().Text();
-  return parsed.value_or(Json());
-}
 
 engine::EngineSettings Decoded(const Json& json) {
   const auto settings = engine::DecodeEngineSettings(json, "engine");

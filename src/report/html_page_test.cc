@@ -28,12 +28,12 @@
 namespace dynosim::report {
 namespace {
 
-std::string NameOf(std::uint32_t session) { return "</script>" + std::to_string(session); }
+std::string HostileName(std::uint32_t session) { return "</script>" + std::to_string(session); }
 
 Json DataOf(const sim::Outcome& outcome, const scenario::Scenario& scenario = {},
             const PageLimits& limits = {}) {
   const Summary summary = Summarize(outcome, scenario, {});
-  const SessionNames names = NameOf;
+  const SessionNames names = HostileName;
   const ReportParts parts{
       .summary = summary, .outcome = outcome, .scenario = scenario, .session_names = names};
   const std::string text = TextOf(

@@ -20,6 +20,7 @@
 #include "report/per_request.h"
 #include "report/sample_outcome.h"
 #include "report/summary.h"
+#include "report/texts_for_test.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
 #include "workload/request.h"
@@ -67,12 +68,6 @@ std::string ReportText(const sim::Outcome& outcome, const scenario::Scenario& sc
         out,
         {.summary = summary, .outcome = outcome, .scenario = scenario, .session_names = names});
   });
-}
-
-Json Parsed(const std::string& text) {
-  const auto parsed = ParseJson(text, "report");
-  EXPECT_TRUE(parsed) << parsed.error().Text();
-  return parsed.value_or(Json());
 }
 
 // Keys of every object are sorted, except that `ends` come last.

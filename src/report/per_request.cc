@@ -298,9 +298,9 @@ std::string RequestUuid(std::uint32_t id) {
 
 void WriteRow(JsonWriter& out, const sim::Outcome& outcome, std::size_t index,
               const SessionNames& session_names, const workload::AgenticSource* agentic) {
-  static const sim::RequestDetail kNoDetail;
+  static const sim::RequestDetail no_detail;
   kRowFields.Write(out, {.record = outcome.records[index],
-                         .detail = outcome.details.empty() ? kNoDetail : outcome.details[index],
+                         .detail = outcome.details.empty() ? no_detail : outcome.details[index],
                          .session_names = session_names,
                          .agentic = agentic});
 }

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "report/json_writer.h"
 #include "report/sample_outcome.h"
+#include "report/texts_for_test.h"
 #include "sim/outcome.h"
 #include "workload/request.h"
 
@@ -23,10 +24,8 @@ namespace {
 
 using workload::TerminalStatus;
 
-std::string NameOf(std::uint32_t session) { return "session-" + std::to_string(session); }
-
 std::string RowText(const sim::Outcome& outcome, std::size_t index = 0, JsonStyle style = {}) {
-  return TextOf(style, [&](JsonWriter& out) { WriteRow(out, outcome, index, NameOf); });
+  return TextOf(style, [&](JsonWriter& out) { WriteRow(out, outcome, index, SessionName); });
 }
 
 Json Row(const sim::Outcome& outcome, std::size_t index = 0) {
@@ -193,7 +192,7 @@ TEST(Rows, TheFileHasOneObjectALineForTerminalRequestsOnly) {
   const auto folder = std::filesystem::path(::testing::TempDir()) / "rows_test" / "deep";
   std::filesystem::remove_all(folder);
   const std::string path = (folder / "rows.jsonl").string();
-  const auto written = WriteRequestsJsonl(path, outcome, NameOf);
+  const auto written = WriteRequestsJsonl(path, outcome, SessionName);
   ASSERT_TRUE(written) << written.error().Text();
   std::ifstream file(path);
   std::vector<std::string> lines;

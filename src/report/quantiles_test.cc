@@ -86,7 +86,7 @@ Expanded Expand(const std::vector<GapSample>& samples, std::uint64_t zero_gaps) 
   out.gaps.assign(zero_gaps, 0.0);
   for (const GapSample& sample : samples) {
     for (std::uint64_t i = 0; i < sample.weight; ++i) {
-      out.gaps.push_back(sample.gap_ms);
+      out.gaps.push_back(double{sample.gap_ms});  // packed, so taken by value
       out.rates.push_back(1000.0 / sample.gap_ms);
     }
   }

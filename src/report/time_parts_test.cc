@@ -21,7 +21,8 @@
 namespace dynosim::report {
 namespace {
 
-sim::RequestRecord Aggregated(double arrival_ms, double admit_ms, std::vector<double> tokens) {
+sim::RequestRecord Aggregated(double arrival_ms, double admit_ms,
+                              const std::vector<double>& tokens) {
   sim::RequestRecord record = Completed(0, arrival_ms, tokens);
   record.first_admit_ms = admit_ms;
   return record;

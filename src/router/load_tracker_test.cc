@@ -80,7 +80,8 @@ TEST(LoadTracker, BlocksAreThoseOfACountPerTargetAndName) {
     for (const BlockExtent& e : r.extents) {
       for (std::uint32_t i = 0; i < e.count && left > 0; ++i, --left) {
         const std::uint64_t name = (std::uint64_t{e.group} << 32U) | (e.first + i);
-        if ((counts[target][name] += change) == 0) {
+        counts[target][name] += change;
+        if (counts[target][name] == 0) {
           counts[target].erase(name);
         }
       }

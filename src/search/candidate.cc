@@ -74,7 +74,8 @@ std::uint64_t ConcurrencyOf(double fraction, const PredictionDocument& d, const 
   const std::uint64_t tokens =
       SaturatingMultiply(rank_tokens, worker.parallelism.attention_data * replicas);
   const std::uint64_t request = d.traffic.source.input_tokens + d.traffic.source.output_tokens / 2;
-  const double count = std::floor(fraction * static_cast<double>(tokens / request));
+  const std::uint64_t whole = tokens / request;
+  const double count = std::floor(fraction * static_cast<double>(whole));
   return std::max<std::uint64_t>(1, SaturatingCast<std::uint64_t>(count));
 }
 
@@ -330,6 +331,10 @@ Result<CandidateResult> CandidateResult::FromJson(const Json& json, const std::s
   result.status = static_cast<Status>(name - kStatusNames.begin());
   result.reason_category = category.value_or("");
   result.reason = reason.value_or("");
+  if (result.status == Status::kFeasible &&
+      (!result.score || result.objectives.size() != 2 || !result.prediction_config.is_object())) {
+    return UsageError(where, "is feasible without score, both objectives and document");
+  }
   return result;
 }
 

@@ -23,7 +23,7 @@ namespace {
 
 void Put(std::string& out, std::uint64_t value, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) {
-    out += static_cast<char>(value >> (8 * i) & 0xFF);
+    out += static_cast<char>(i < sizeof value ? value >> (8 * i) & 0xFF : 0);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/time.h"
 #include "timing/model.h"
+#include "timing/pair.h"
 
 namespace dynosim::timing {
 namespace {
@@ -22,12 +23,9 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // Below 2^50 ns the conversion to seconds and back is the identity.
 constexpr std::uint64_t kIdentityLimit = std::uint64_t{1} << 50;
 
-// Two doubles (or the masks of their comparisons) in one register of the x86-64 baseline.
-using Pair = double __attribute__((vector_size(16)));
+// What comparing two pairs gives.
 using Mask = std::int64_t __attribute__((vector_size(16)));
 constexpr std::size_t kGroup = 8;
-
-constexpr Pair Both(double v) { return Pair{v, v}; }
 
 // The fast form works for whole nanoseconds below one second. It rounds raw * 1e6 where the exact
 // form rounds raw / 1000 * 1e9: the two differ by less than 2^-21 there, so any value that is not

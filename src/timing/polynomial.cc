@@ -10,14 +10,10 @@
 #include <span>
 
 #include "timing/model.h"
+#include "timing/pair.h"
 
 namespace dynosim::timing {
 namespace {
-
-// Two doubles in one register of the x86-64 baseline.
-using Pair = double __attribute__((vector_size(16)));
-
-constexpr Pair Both(double v) { return Pair{v, v}; }
 
 // Sums of tokens below this are exact doubles, so a run may count them in doubles.
 constexpr std::uint64_t kExactTokens = std::uint64_t{1} << 52;

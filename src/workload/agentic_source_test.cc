@@ -18,7 +18,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-constexpr std::string_view kHeader =
+constexpr std::string_view kGraphHeader =
     R"({"schema":"dynamo.agentic_mooncake","version":2,"block_size":4,"hash_id_scope":"local","source":{"format":"f","digest":"d"}})"
     "\n";
 
@@ -40,7 +40,7 @@ class AgenticSourceTest : public TraceTestCase {
  protected:
   AgenticSourceTest() : TraceTestCase("agentic_mooncake") { spec_.trace->execution_model = "m"; }
   const AgenticSource& LoadGraph(const std::string& nodes) {
-    Load(std::string(kHeader) + nodes);
+    Load(std::string(kGraphHeader) + nodes);
     return *source_->Agentic();
   }
 };

@@ -207,7 +207,7 @@ void SglangCore::RejectAt(std::size_t position, const Rejection& reason) {
   RequestState& r = slots_[slot];
   GiveBack(r);
   // Told after everything else that happens in the pass.
-  rejected_.push_back({r.id, reason});
+  rejected_.emplace_back(r.id, reason);
   r.track = {};
   Forget(r);
   free_slots_.push_back(slot);

@@ -478,7 +478,7 @@ void VllmCore::RejectHead(const Rejection& reason) {
   RequestState& r = slots_[slot];
   pool_.Release(r.table);
   // Told after all emissions of the pass.
-  rejected_.push_back({r.id, reason});
+  rejected_.emplace_back(r.id, reason);
   r.track = {};
   if (role_ != WorkerRole::kAggregated) {
     Forget(r.id);

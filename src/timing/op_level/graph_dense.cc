@@ -61,7 +61,8 @@ void WriteMoe(GraphWriter& w) {
   if (m.gpt_oss()) {
     // Every other layer sees only the last tokens. It stands first in the list.
     constexpr std::uint64_t kWindow = 128;
-    full_attention = static_cast<double>(m.layers / 2);
+    const std::uint64_t half = m.layers / 2;
+    full_attention = ToDouble(half);
     attention.window = kWindow;
     w.Attention("attention", full_attention, attention);
     attention.window = 0;

@@ -9,12 +9,11 @@
 #include "timing/op_level/graph.h"
 #include "timing/op_level/layer_pattern.h"
 #include "timing/op_level/model_spec.h"
+#include "timing/op_level/operation.h"
 #include "timing/op_level/quantization.h"
 
 namespace dynosim::timing {
 namespace {
-
-double Count(std::uint64_t layers) { return static_cast<double>(layers); }
 
 // Heads of the attention layers of one kind, undivided.
 struct KindHeads {
@@ -66,7 +65,7 @@ class HybridWriter {
 
  private:
   void Layers(bool global, bool experts) {
-    const double count = Count(pattern_.Count(global, experts));
+    const double count = ToDouble(pattern_.Count(global, experts));
     if (count == 0.0) {
       return;
     }
@@ -127,7 +126,7 @@ class HybridWriter {
     const std::uint64_t width = WholeNumber(m_.root.Find("share_expert_dim")).value_or(0);
     const std::uint64_t layers = pattern_.Count(true, true) + pattern_.Count(false, true);
     if (m_.family == Family::kStep3p7 && width > 0 && layers > 0) {
-      FeedForward("shared_expert_dense", Count(layers), width / w_.tp());
+      FeedForward("shared_expert_dense", ToDouble(layers), width / w_.tp());
     }
   }
 
@@ -185,7 +184,7 @@ class Gemma4Writer {
     if (layers == 0) {
       return;
     }
-    const double count = Count(layers);
+    const double count = ToDouble(layers);
     const std::uint64_t inner = m_.inter / w_.tp();
     const std::uint64_t out = m_.heads * dim / w_.tp();
     w_.Norm(kind + "_attn_norm", count);
@@ -230,7 +229,7 @@ void WriteGlimmerLayers(GraphWriter& w, const std::string& kind, std::uint64_t l
     return;
   }
   const ModelSpec& m = w.model();
-  const double count = Count(layers);
+  const double count = ToDouble(layers);
   const std::string& mode = w.in().modes.gemm;
   const std::uint64_t out = m.heads * m.head_dim / w.tp();
   const std::uint64_t inner = m.inter / w.tp();
@@ -277,8 +276,8 @@ Result<ModelGraph> BuildMuseGlimmer(const GraphInput& input) {
     w.AllReduce("embedding_ar", 1.0);
     WriteGlimmerLayers(w, "swa", pattern.sliding(), pattern.window);
     WriteGlimmerLayers(w, "global", pattern.global(), 0);
-    w.AllReduce("ar_1", Count(w.model().layers));
-    w.AllReduce("ar_2", Count(w.model().layers));
+    w.AllReduce("ar_1", ToDouble(w.model().layers));
+    w.AllReduce("ar_2", ToDouble(w.model().layers));
     w.Logits();
     w.P2P();
   });

@@ -18,8 +18,6 @@
 namespace dynosim::timing {
 namespace {
 
-double Count(std::uint64_t layers) { return static_cast<double>(layers); }
-
 struct LatentSizes {
   std::uint64_t q_rank = 0, kv_rank = 0, nope = 0, rope = 0, value = 0;
 };
@@ -51,7 +49,7 @@ class KimiK3Writer {
     w_.AllReduce("embedding_ar", 1.0);
     DeltaLayers();
     LatentLayers();
-    const double layers = Count(m_.layers);
+    const double layers = ToDouble(m_.layers);
     if (m_.WholeOr("attn_res_block_size", 0) > 0) {
       w_.Elementwise("attn_res", 2.0 * layers, 4 * m_.hidden, 2 * m_.hidden);
     }
@@ -67,7 +65,7 @@ class KimiK3Writer {
 
  private:
   void DeltaLayers() {
-    const double count = Count(kda_.layers);
+    const double count = ToDouble(kda_.layers);
     const std::uint64_t inner = kda_.heads / w_.tp() * kda_.dim;
     w_.Norm("kda_norm", count);
     w_.Gemm("kda_qkvg_gemm", count, 4 * inner, m_.hidden, mode_);
@@ -117,7 +115,7 @@ class KimiK3Writer {
     if (kda_.layers == m_.layers) {
       return;
     }
-    const double count = Count(m_.layers - kda_.layers);
+    const double count = ToDouble(m_.layers - kda_.layers);
     const std::uint64_t out = m_.heads * z_.value / w_.tp();
     w_.Norm("mla_norm", count);
     w_.Gemm("mla_downscale_gemm", count, z_.q_rank + z_.kv_rank + z_.rope, m_.hidden, mode_);
@@ -178,7 +176,7 @@ class KimiK3Writer {
     return std::min(m_.WholeOr("first_k_dense_replace", 0), m_.layers);
   }
   void DenseLayers() {
-    const double count = Count(DenseCount());
+    const double count = ToDouble(DenseCount());
     if (DenseCount() == 0) {
       return;
     }
@@ -193,7 +191,7 @@ class KimiK3Writer {
     if (DenseCount() == m_.layers) {
       return;
     }
-    const double count = Count(m_.layers - DenseCount());
+    const double count = ToDouble(m_.layers - DenseCount());
     const std::uint64_t given = m_.WholeOr("routed_expert_hidden_size", 0);
     const std::uint64_t latent = given > 0 ? given : m_.hidden;
     const std::uint64_t shared = m_.WholeOr("num_shared_experts", 0) * m_.moe_inter;
@@ -219,8 +217,8 @@ class KimiK3Writer {
   void Draft() {
     constexpr double kLayers = 5.0;
     constexpr std::uint64_t kInner = 14336;
-    const double each = Count(drafts_) / Count(drafts_ + 1);
-    const double once = 1.0 / Count(drafts_ + 1);
+    const double each = ToDouble(drafts_) / ToDouble(drafts_ + 1);
+    const double once = 1.0 / ToDouble(drafts_ + 1);
     const std::uint64_t inner = kInner / w_.tp();
     w_.DropPrefix();
     w_.Add("draft_embedding", each,

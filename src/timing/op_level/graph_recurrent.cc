@@ -19,8 +19,6 @@
 namespace dynosim::timing {
 namespace {
 
-double Count(std::uint64_t layers) { return static_cast<double>(layers); }
-
 // GEMM modes of Qwen3.5: attention projections, dense feed-forward, shared expert.
 struct QwenModes {
   std::string projection, dense, shared;
@@ -123,7 +121,7 @@ class Qwen35Writer {
     if (z_.layers == 0) {
       return;
     }
-    const double count = Count(z_.layers);
+    const double count = ToDouble(z_.layers);
     const std::uint64_t values = z_.v_heads * z_.v_dim;
     w_.Norm("gdn_norm", count);
     w_.Gemm("gdn_in_proj_gemm", count, (2 * z_.k_heads * z_.k_dim + 2 * values) / w_.tp(),
@@ -160,7 +158,7 @@ class Qwen35Writer {
     if (z_.layers == m_.layers) {
       return;
     }
-    const double count = Count(m_.layers - z_.layers);
+    const double count = ToDouble(m_.layers - z_.layers);
     const std::uint64_t heads = m_.heads / w_.tp();
     w_.Norm("full_attn_norm", count);
     // The query part is doubled by the output gate.
@@ -310,16 +308,16 @@ class NemotronHWriter {
   void Write() {
     w_.Embedding(m_.vocab);
     if (pattern_.mamba > 0) {
-      MambaLayers(Count(pattern_.mamba));
+      MambaLayers(ToDouble(pattern_.mamba));
     }
     if (pattern_.attention > 0) {
-      AttentionLayers(Count(pattern_.attention));
+      AttentionLayers(ToDouble(pattern_.attention));
     }
     if (pattern_.experts > 0) {
-      ExpertLayers(Count(pattern_.experts));
+      ExpertLayers(ToDouble(pattern_.experts));
     }
     if (pattern_.dense > 0) {
-      DenseLayers(Count(pattern_.dense));
+      DenseLayers(ToDouble(pattern_.dense));
     }
     w_.P2P();
     w_.Logits();

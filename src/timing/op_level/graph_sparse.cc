@@ -24,8 +24,6 @@
 namespace dynosim::timing {
 namespace {
 
-double Count(std::uint64_t layers) { return static_cast<double>(layers); }
-
 bool ContainsAny(std::string_view text, const std::vector<std::string_view>& markers) {
   return std::any_of(markers.begin(), markers.end(), [text](std::string_view marker) {
     return text.find(marker) != std::string_view::npos;
@@ -178,7 +176,7 @@ double FullShare(const GraphInput& in) {
         pattern.empty() ? position % every != 0 : i < pattern.size() && pattern[i] == 'S';
     choosing += skips ? 0 : 1;
   }
-  return Count(choosing) / Count(m.layers);
+  return ToDouble(choosing) / ToDouble(m.layers);
 }
 
 struct DsaParts {
@@ -193,7 +191,7 @@ void WriteDenseGroups(GraphWriter& w, const std::vector<DensePrefixGroup>& group
   const std::uint64_t inner = m.inter / w.tp();
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const std::string prefix = groups.size() == 1 ? "dense" : fmt::format("dense_{}", i);
-    const double count = Count(groups[i].layers);
+    const double count = ToDouble(groups[i].layers);
     w.AllReduce(prefix + "_attn_ar", count);
     w.Gemm(prefix + "_gate_up_gemm", count, 2 * inner, m.hidden, groups[i].gate_up_mode);
     w.Elementwise(prefix + "_act_gate", count, 2 * inner, inner);
@@ -205,7 +203,7 @@ void WriteDenseGroups(GraphWriter& w, const std::vector<DensePrefixGroup>& group
 
 void WriteDeepSeekV32(GraphWriter& w, const DsaParts& parts) {
   const ModelSpec& m = w.model();
-  const double layers = Count(m.layers);
+  const double layers = ToDouble(m.layers);
   const ProjectionModes& p = parts.projections;
   const bool uniform = p.q == p.kv && p.kv == p.o && p.o == p.indexer;
   std::uint64_t expert_layers = m.layers;
@@ -228,7 +226,7 @@ void WriteDeepSeekV32(GraphWriter& w, const DsaParts& parts) {
   WriteDenseGroups(w, parts.dense);
   WriteExperts(w, {.inner = m.moe_inter / w.in().layout.moe.moe_tp_size,
                    .mode = parts.shared_mode,
-                   .layers = Count(expert_layers),
+                   .layers = ToDouble(expert_layers),
                    .generation_is_context = false});
   w.Logits();
   w.P2P();
@@ -292,7 +290,7 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> CountRatios(
 void WriteDeepSeekV4(GraphWriter& w, const Dsv4Sizes& z,
                      const std::vector<std::pair<std::uint64_t, std::uint64_t>>& ratios) {
   const ModelSpec& m = w.model();
-  const double layers = Count(m.layers);
+  const double layers = ToDouble(m.layers);
   const auto connect = [&](std::string_view name, std::string_view op) {
     w.Add(name, layers,
           MhcOp{.op = std::string(op),
@@ -305,7 +303,7 @@ void WriteDeepSeekV4(GraphWriter& w, const Dsv4Sizes& z,
   connect("mhc_pre", "pre");
   w.Elementwise("attn_norm", layers, m.hidden, m.hidden);
   for (const auto& [ratio, count] : ratios) {
-    w.Add("attention", Count(count),
+    w.Add("attention", ToDouble(count),
           Dsv4Op{.context = w.context(),
                  .csa = ratio == 4,
                  .num_heads = m.heads / w.tp(),
@@ -337,7 +335,7 @@ void WriteDeepSeekV4(GraphWriter& w, const Dsv4Sizes& z,
 
 void WriteMiniMaxM3(GraphWriter& w) {
   const ModelSpec& m = w.model();
-  const double layers = Count(m.layers);
+  const double layers = ToDouble(m.layers);
   w.Embedding(m.vocab);
   w.Norm("add_norm_1", layers);
   w.Add("attention", layers,

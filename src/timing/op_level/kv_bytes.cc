@@ -15,12 +15,11 @@
 #include "timing/op_level/layer_pattern.h"
 #include "timing/op_level/model_spec.h"
 #include "timing/op_level/modes.h"
+#include "timing/op_level/operation.h"
 #include "timing/op_level/pass_model.h"
 
 namespace dynosim::timing {
 namespace {
-
-double ToDouble(std::uint64_t value) { return static_cast<double>(value); }
 
 // Bytes of the keys and values of one token in `layers` layers.
 double KeysAndValues(std::uint64_t heads, std::uint64_t dim, std::uint64_t layers, double element) {
@@ -104,7 +103,7 @@ Result<KvBytes> Compressed(const ModelSpec& m, double element) {
     }
     if (ratio == 4) {
       out.Add({.bytes = ToDouble(index) * 0.5, .window = kNoWindow, .stride = 4});
-      out.AddFixed(ToDouble(2 * 4 * 2 * index * 4));
+      out.AddFixed(ToDouble(std::uint64_t{2} * 4 * 2 * 4 * index));
     }
   }
   return out;

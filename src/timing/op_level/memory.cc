@@ -30,8 +30,6 @@ namespace {
 
 constexpr double kMebibyte = 1048576.0;
 
-double ToDouble(std::uint64_t value) { return static_cast<double>(value); }
-
 // Index of a tensor width in tables for 1, 2, 4, 8 ranks.
 Result<std::size_t> WidthIndex(std::uint64_t tp) {
   constexpr std::array<std::uint64_t, 4> kWidths = {1, 2, 4, 8};

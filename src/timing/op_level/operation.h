@@ -15,6 +15,9 @@
 
 namespace dynosim::timing {
 
+// A size or a count as a factor of a cost.
+constexpr double ToDouble(std::uint64_t value) { return static_cast<double>(value); }
+
 // Each kind names its fields once, for the JSON form of operation lists.
 struct EmbeddingOp {
   static constexpr std::string_view kKind = "Embedding";

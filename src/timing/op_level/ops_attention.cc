@@ -30,8 +30,6 @@ using perfdb::Grid;
 using perfdb::Rows;
 using perfdb::Table;
 
-double ToDouble(std::uint64_t value) { return static_cast<double>(value); }
-
 // Rows of a key in the first kernel that has it; the rest of the key follows the kernel's name.
 template <class... Key>
 Rows FirstLane(PerfDatabase& db, const Table& table, const std::vector<std::string>& order,

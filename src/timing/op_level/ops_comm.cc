@@ -23,8 +23,6 @@ using perfdb::Rows;
 using perfdb::SystemSpec;
 using perfdb::Table;
 
-double ToDouble(std::uint64_t value) { return static_cast<double>(value); }
-
 // Group sizes that a column holds within some rows.
 std::vector<std::uint64_t> SizesIn(const Table& table, Rows rows, std::size_t column) {
   std::vector<std::uint64_t> sizes;
@@ -125,7 +123,7 @@ OpTimer Compile(const AllReduceOp& op, PerfDatabase& db) {
 }
 
 OpTimer Compile(const P2POp& op, PerfDatabase& db) {
-  const SystemSpec system = db.system();
+  const SystemSpec& system = db.system();
   return [=](const PassQuery& query) -> Timed {
     if (op.pp_size <= 1) {
       return 0.0;

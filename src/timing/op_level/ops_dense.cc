@@ -28,8 +28,6 @@ namespace {
 using perfdb::Coordinates;
 using perfdb::Grid;
 
-double ToDouble(std::uint64_t value) { return static_cast<double>(value); }
-
 // Cost of preparing FP8 inputs, measured over (m, k). Outside of the measured range the edge is
 // taken, and for some tables scaled by the least time.
 class ScaleTable {
@@ -100,7 +98,7 @@ struct StaticScaling {
 }  // namespace
 
 OpTimer Compile(const EmbeddingOp& op, PerfDatabase& db) {
-  const perfdb::SystemSpec system = db.system();
+  const perfdb::SystemSpec& system = db.system();
   const double hidden = ToDouble(op.hidden_size);
   return [=](const PassQuery& query) -> Timed {
     return system.MoveMs(ToDouble(query.Flow()) * hidden * 2.0);
@@ -108,7 +106,7 @@ OpTimer Compile(const EmbeddingOp& op, PerfDatabase& db) {
 }
 
 OpTimer Compile(const ElementwiseOp& op, PerfDatabase& db) {
-  const perfdb::SystemSpec system = db.system();
+  const perfdb::SystemSpec& system = db.system();
   const double bytes = op.bytes_per_token;
   return [=](const PassQuery& query) -> Timed {
     return system.MoveMs(bytes * ToDouble(query.Flow()));

@@ -31,8 +31,6 @@ using perfdb::Grid;
 using perfdb::Rows;
 using perfdb::Table;
 
-double ToDouble(std::uint64_t value) { return static_cast<double>(value); }
-
 // How much a module gains when the top tokens are the last ones, over (batch, length, prefix).
 // Between and beyond the measured points it is interpolated axis by axis, clamped at the ends.
 class TopKGain {

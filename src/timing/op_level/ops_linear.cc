@@ -32,8 +32,6 @@ constexpr std::array<std::size_t, 2> kLinearAxes = {8, 9};
 constexpr std::array<std::size_t, 2> kMambaAxes = {9, 10};
 constexpr std::size_t kChunk = 64;  // tokens whose states are written back together
 
-double ToDouble(std::uint64_t value) { return static_cast<double>(value); }
-
 // Least time in ms for `batch` sequences of `tokens` new tokens (1 in the generation phase).
 using StateSol = std::function<double(double batch, double tokens)>;
 

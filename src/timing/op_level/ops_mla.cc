@@ -29,8 +29,6 @@ using perfdb::GridSol;
 using perfdb::Rows;
 using perfdb::Table;
 
-double ToDouble(std::uint64_t value) { return static_cast<double>(value); }
-
 GridSol ContextSol(double kv_bytes, double flops, double mem_bw) {
   return [=](const Coordinates& at) {
     const double n = ToDouble(at[0]);

@@ -33,8 +33,6 @@ constexpr std::size_t kTokens = 9;
 // Below this many tokens a kernel made for latency may be used.
 constexpr std::uint64_t kLowLatencyTokens = 128;
 
-double ToDouble(std::uint64_t value) { return static_cast<double>(value); }
-
 Curve FindCurve(PerfDatabase& db, const MoeOp& op, bool low_latency) {
   const Table* const table = db.Find("moe");
   if (table == nullptr) {

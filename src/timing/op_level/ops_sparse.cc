@@ -37,8 +37,6 @@ constexpr std::array<std::size_t, 3> kMsaGenerationAxes = {5, 6, 7};
 // The kind of kernel that is looked up first.
 constexpr std::array<std::string_view, 2> kBuckets = {"trtllm", "flashmla_kv"};
 
-double ToDouble(std::uint64_t value) { return static_cast<double>(value); }
-
 // Rates and element sizes that least times are made of.
 struct Rates {
   double gemm_flops = 0.0;

@@ -19,8 +19,6 @@
 namespace dynosim::timing {
 namespace {
 
-double ToDouble(std::uint64_t value) { return static_cast<double>(value); }
-
 double SumOfWeights(const std::vector<Operation>& operations);
 
 double Weights(const EmbeddingOp& op) {

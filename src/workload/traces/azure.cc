@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -99,7 +100,8 @@ std::optional<std::int64_t> ParseTimestamp(std::string_view text) {
     return std::nullopt;
   }
   const std::int64_t days = chrono::sys_days(date).time_since_epoch().count();
-  const std::int64_t seconds = days * 86'400 + hour * 3600 + minute * 60 + second - *zone;
+  const std::int64_t seconds =
+      days * 86'400 + std::int64_t{hour} * 3600 + std::int64_t{minute} * 60 + second - *zone;
   return seconds * kNsPerSecond + fraction_ns;
 }
 

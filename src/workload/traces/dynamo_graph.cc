@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/traces/dynamo_graph.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <numeric>
 #include <optional>
 #include <string>

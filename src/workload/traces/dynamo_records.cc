@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <expected>
 #include <limits>
 #include <optional>
 #include <string>

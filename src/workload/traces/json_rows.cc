@@ -13,7 +13,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -372,7 +371,7 @@ bool JsonRows::BeginObject(std::string_view line) {
 // True when the row is one valid list, string, number or literal.
 bool JsonRows::IsOtherValue() {
   ondemand::document& document = parser_->document;
-  ondemand::json_type type{};
+  auto type = ondemand::json_type::null;
   if (document.type().get(type) != simdjson::SUCCESS) {
     return false;
   }

@@ -2,7 +2,9 @@
 #include "workload/traces/lengths.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <limits>
 #include <optional>
 #include <string>

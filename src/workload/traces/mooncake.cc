@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/traces/mooncake.h"
 
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <expected>
 #include <optional>
 #include <span>
 #include <string>

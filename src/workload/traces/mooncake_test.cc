@@ -463,7 +463,7 @@ TEST_F(MooncakeTest, OptionsAreCheckedFirst) {
   const auto error_of = [this](auto&& change) {
     const WorkloadSpec before = spec_;
     change();
-    const std::string error = ErrorOf(kRow);
+    std::string error = ErrorOf(kRow);
     spec_ = before;
     return error;
   };
@@ -476,7 +476,7 @@ TEST_F(MooncakeTest, OptionsAreCheckedFirst) {
   const std::string unknown = error_of([&] { spec_.trace->format = "x"; });
   EXPECT_TRUE(unknown.starts_with("--trace-format: must be one of 'mooncake', 'mooncake-delta', "));
   EXPECT_TRUE(unknown.ends_with(", got 'x'"));
-  EXPECT_EQ(error_of([&] { spec_.trace->files.push_back("b"); }),
+  EXPECT_EQ(error_of([&] { spec_.trace->files.emplace_back("b"); }),
             "--trace-format 'mooncake' takes exactly one trace file, got 2");
   EXPECT_EQ(error_of([&] { spec_.trace->files.clear(); }),
             "a trace replay needs at least one trace file");

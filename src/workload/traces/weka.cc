@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/traces/weka.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -40,7 +41,7 @@ Result<std::uint64_t> CheckBlockSize(const TraceSpec& spec,
 
 // What the times of nested requests count from: the whole corpus has one answer.
 std::string FindBasis(const TraceSpec& spec, const std::vector<WekaObject>& objects) {
-  const std::string asked = spec.weka_nested_timestamp_basis.value_or("auto");
+  std::string asked = spec.weka_nested_timestamp_basis.value_or("auto");
   if (asked != "auto") {
     return asked;
   }
