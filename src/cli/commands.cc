@@ -65,7 +65,7 @@ struct Commands::Options {
 
 Commands::Commands(CLI::App& app) : app_(app), options_(std::make_unique<Options>()) {
   // Subcommands inherit these, so they come first.
-  app.formatter(MakeHelpFormatter());
+  UseHelp(app);
   app.set_help_flag("-h,--help", "Prints the common flags and examples");
   app.set_help_all_flag("--help-all", "Prints all flags");
   app.set_version_flag("--version", VersionText, "Prints version, build and measured data");

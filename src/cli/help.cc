@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -141,11 +140,10 @@ std::string HelpOf(const CommandFacts& command, bool all) {
   return out;
 }
 
-std::shared_ptr<CLI::FormatterBase> MakeHelpFormatter() {
-  return std::make_shared<CLI::FormatterLambda>(
-      [](const CLI::App* app, const std::string& /*name*/, CLI::AppFormatMode mode) {
-        return HelpOf(DescribeCommand(*app), mode == CLI::AppFormatMode::All);
-      });
+void UseHelp(CLI::App& app) {
+  app.formatter_fn([](const CLI::App* at, const std::string& /*name*/, CLI::AppFormatMode mode) {
+    return HelpOf(DescribeCommand(*at), mode == CLI::AppFormatMode::All);
+  });
 }
 
 }  // namespace dynosim::cli

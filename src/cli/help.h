@@ -3,15 +3,12 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "cli/command_tree.h"
 
 namespace CLI {
-class FormatterBase;
+class App;
 }
 
 namespace dynosim::cli {
@@ -27,7 +24,7 @@ std::string UsageOf(const CommandFacts& command);
 // "--set PATH=YAML", "-c, --config FILE"
 std::string FlagText(const ArgumentFacts& argument);
 
-// The same for the command line parser.
-std::shared_ptr<CLI::FormatterBase> MakeHelpFormatter();
+// The parser shows this help, for `app` and the commands that are added to it afterwards.
+void UseHelp(CLI::App& app);
 
 }  // namespace dynosim::cli

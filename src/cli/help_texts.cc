@@ -44,16 +44,14 @@ constexpr std::array<Example, 3> kReplay = {{
              "    --replay-concurrency 8 --extra-engine-args '{\"engine\": {\"backend\": "
              "\"sglang\"}}'"},
 }};
-constexpr std::array<Flag, 27> kReplayFlags = {
-    "--trace-format",        "--max-sim-time-seconds",  "--input-tokens",
-    "--output-tokens",       "--request-count",         "--request-rate",
-    "--turns-per-session",   "--shared-prefix-ratio",   "--num-prefix-groups",
-    "--replay-concurrency",  "--arrival-speedup-ratio", "--extra-engine-args",
-    "--num-workers",         "--prefill-engine-args",   "--decode-engine-args",
-    "--num-prefill-workers", "--num-decode-workers",    "--router-mode",
-    "--report-json",         "--report-jsonl",          "--report-html",
-    "--trace-out",           "--sla-ttft-ms",           "--sla-itl-ms",
-    "--capture-per-request", "--capture-routing",       "--router-config",
+constexpr std::array<Flag, 20> kReplayFlags = {
+    "--trace-format",        "--input-tokens",        "--output-tokens",
+    "--request-count",       "--request-rate",        "--turns-per-session",
+    "--shared-prefix-ratio", "--num-prefix-groups",   "--replay-concurrency",
+    "--extra-engine-args",   "--num-workers",         "--prefill-engine-args",
+    "--decode-engine-args",  "--num-prefill-workers", "--num-decode-workers",
+    "--router-mode",         "--report-json",         "--report-html",
+    "--trace-out",           "--capture-routing",
 };
 
 constexpr std::array<Example, 3> kEstimate = {{

@@ -75,8 +75,8 @@ std::string FlagTables(const CommandFacts& command) {
 }
 
 std::string CommandSection(const CommandFacts& command) {
-  std::string out = fmt::format("### dynosim {}\n\n{}.\n\n    {}\n\n", command.path, command.help,
-                                UsageOf(command));
+  std::string out = fmt::format("### dynosim {}\n\n{}.\n\n```text\n{}\n```\n\n", command.path,
+                                command.help, UsageOf(command));
   return out + FlagTables(command);
 }
 
