@@ -48,7 +48,7 @@ python-test: | bootstrap ## the tests of the Python package and of the documents
 	@python3 -c 'import ensurepip, os, sysconfig as s; os.stat(s.get_path("include") + "/Python.h")' \
 	  2>/dev/null || scripts/bootstrap python
 	@[ -x build/python-test/bin/python ] || python3 -m venv build/python-test
-	@build/python-test/bin/pip install --quiet --disable-pip-version-check '.[frames]' pytest==9.1.1
+	@build/python-test/bin/pip install --quiet --disable-pip-version-check '.[frames,bayesian,ray]' pytest==9.1.1
 	@build/python-test/bin/python -m pytest -q -p no:cacheprovider tests/python
 
 # SYSTEM and BACKEND choose; both may name several.

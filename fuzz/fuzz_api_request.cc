@@ -38,14 +38,8 @@ void Answer(const ApiRequest& request, const Tokenizer& tokenizer) {
   DYNO_CHECK(ParseJson(format->Document({}, choices), "document").has_value());
 }
 
-}  // namespace
-}  // namespace dynosim::live
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using dynosim::live::Api;
-  using dynosim::live::Tokenizer;
+void Read(const std::string& text) {
   static const Tokenizer tokenizer;
-  const std::string text(data, data + size);
   for (const Api api : {Api::kChat, Api::kCompletions, Api::kResponses, Api::kGenerate}) {
     if (auto request = ParseApiRequest(api, text, tokenizer, {.strict = false})) {
       Answer(*request, tokenizer);
@@ -56,5 +50,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)RequestFromJson(text);
   StreamEvent event;
   (void)ParseEvent(text, event);
+}
+
+}  // namespace
+}  // namespace dynosim::live
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  dynosim::live::Read(std::string(data, data + size));
   return 0;
 }

@@ -104,7 +104,7 @@ TEST_F(CommandLine, UsageErrorsAreOneLineWithExitCode2) {
   const std::string trace = Write("t.jsonl", std::string(kRow));
   const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{}, "a command is needed, such as predict or replay; see dynosim --help"},
-      {{"predct"}, "unexpected argument 'predct'"},
+      {{"predct"}, "unknown command 'predct'; did you mean predict?"},
       {{"--verison"}, "unknown flag --verison; did you mean --version?"},
       {{"replay"},
        "provide either a trace file or all of --input-tokens, --output-tokens, --request-count"},

@@ -15,6 +15,7 @@
 #include "engine/effects.h"
 #include "engine/kv_event_buffer.h"
 #include "live/clock.h"
+#include "live/online_replay.h"
 #include "live/worker_driver.h"
 #include "random_cases.h"
 #include "sim/outcome.h"
@@ -193,6 +194,55 @@ TEST_P(LiveDriver, EqualsTheOfflineLoopBitForBitOnAHandMovedClock) {
   }
   EXPECT_GT(compared, 1000);
 }
+
+class LivePools : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(LivePools, EqualTheOfflineLoopBitForBitOnAHandMovedClock) {
+  std::size_t compared = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    RandomCase c = MakeRandomCase(seed, GetParam());
+    c.scenario.telemetry = {};
+    c.scenario.router.mode = seed % 3 == 0 ? "kv_router" : "round_robin";
+    const sim::Outcome offline = OutcomeOf(c);
+    const std::unique_ptr<workload::RequestSource> source = SourceOf(c);
+    HandMovedClock clock;
+    const auto online =
+        live::RunOnline(c.scenario, *source, {}, clock, [&](double at_ms) { clock.MoveTo(at_ms); });
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + c.engine + "\n" + c.trace);
+    ASSERT_TRUE(online) << online.error().Text();
+    ASSERT_EQ(online->records.size(), offline.records.size());
+    for (std::size_t i = 0; i < offline.records.size(); ++i) {
+      const sim::RequestRecord& a = offline.records[i];
+      const sim::RequestRecord& b = online->records[i];
+      SCOPED_TRACE("request " + std::to_string(a.id));
+      ASSERT_EQ(b.id, a.id);
+      ASSERT_EQ(b.terminal, a.terminal);
+      ASSERT_EQ(b.status, a.status);
+      ASSERT_EQ(b.terminal_ms, a.terminal_ms);
+      ASSERT_EQ(b.first_admit_ms, a.first_admit_ms);
+      ASSERT_EQ(b.first_token_ms, a.first_token_ms);
+      ASSERT_EQ(b.second_token_ms, a.second_token_ms);
+      ASSERT_EQ(b.last_token_ms, a.last_token_ms);
+      ASSERT_EQ(b.output_tokens, a.output_tokens);
+      ASSERT_EQ(b.admissions, a.admissions);
+      ASSERT_EQ(b.reused_tokens_first, a.reused_tokens_first);
+      ASSERT_EQ(b.decode_scheduler, a.decode_scheduler);
+      const sim::RequestDetail& d = offline.details[i];
+      const sim::RequestDetail& e = online->details[i];
+      ASSERT_EQ(e.source_held_ms, d.source_held_ms);
+      ASSERT_EQ(e.destination_reserved_ms, d.destination_reserved_ms);
+      ASSERT_EQ(e.transfer_start_ms, d.transfer_start_ms);
+      ASSERT_EQ(e.transfer_end_ms, d.transfer_end_ms);
+      ASSERT_EQ(e.destination_activated_ms, d.destination_activated_ms);
+      ASSERT_EQ(e.source_released_ms, d.source_released_ms);
+      compared += a.terminal ? 1 : 0;
+    }
+  }
+  EXPECT_GT(compared, 1000U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, LivePools, ::testing::Values("vllm_pools", "sglang_pools"),
+                         [](const auto& pools) { return pools.param; });
 
 INSTANTIATE_TEST_SUITE_P(Backends, LiveDriver, ::testing::Values("vllm", "trtllm", "sglang"),
                          [](const auto& backend) { return backend.param; });

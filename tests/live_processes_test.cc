@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -133,6 +134,71 @@ TEST_F(LiveProcesses, AKilledWorkerFailsItsStreamOrTheStreamGoesOnElsewhere) {
     const HttpAnswer answer = connection->Read();
     EXPECT_EQ(Text(answer), whole);
     EXPECT_NE(answer.body.find(R"("completion_tokens":200)"), std::string::npos);
+  }
+}
+
+std::string TokensBody(int first) {
+  std::string out = R"({"model":"mock","max_tokens":1,"prompt":[)";
+  for (int i = 0; i < 40; ++i) {
+    out += (i > 0 ? "," : "") + std::to_string(first + i);
+  }
+  return out + "]}";
+}
+
+// A worker process that publishes KV events with replay on some free ports.
+std::unique_ptr<LiveServer> PublishingWorker(int& port) {
+  for (; port < 23000; port += 2) {
+    auto worker = std::make_unique<LiveServer>(
+        std::vector<std::string>{"--block-size", "4", "--prefill-ms", "1", "--decode-ms", "1",
+                                 "--zmq-kv-events-ports", std::to_string(port),
+                                 "--zmq-replay-ports", std::to_string(port + 1)},
+        "mocker");
+    if (worker->port() != 0) {
+      port += 2;
+      return worker;
+    }
+  }
+  return nullptr;
+}
+
+std::string UrlOf(const LiveServer& worker) {
+  return "http://127.0.0.1:" + std::to_string(worker.port());
+}
+
+bool Served(const LiveServer& frontend, std::string_view body) {
+  for (int i = 0; i < 200; ++i) {
+    if (Post(frontend.port(), "/v1/completions", body).status == 200) {
+      return true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return false;
+}
+
+TEST(LiveKvProcesses, AFrontendThatComesLateRoutesByWhatWorkersHaveCached) {
+  int port = 22000 + getpid() % 300 * 2;
+  const auto first = PublishingWorker(port);
+  const auto second = PublishingWorker(port);
+  ASSERT_TRUE(first && second);
+  {
+    const LiveServer one({"--worker", UrlOf(*first)}, "frontend");
+    const LiveServer two({"--worker", UrlOf(*second)}, "frontend");
+    ASSERT_TRUE(Served(one, TokensBody(1000)));
+    ASSERT_TRUE(Served(two, TokensBody(2000)));
+  }
+  const LiveServer both(
+      {"--worker", UrlOf(*first), "--worker", UrlOf(*second), "--router-mode", "kv"}, "frontend");
+  // One event per worker, from the replay alone.
+  const std::string applied = R"(dynamo_component_kv_cache_events_applied{event_type="stored")";
+  for (int i = 0; i < 400 && Metric(Get(both.port(), "/metrics").body, applied) < 2; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ASSERT_GE(Metric(Get(both.port(), "/metrics").body, applied), 2);
+  for (int i = 0; i < 3; ++i) {
+    for (const int start : {1000, 2000}) {
+      const std::string body = Post(both.port(), "/v1/completions", TokensBody(start)).body;
+      EXPECT_NE(body.find(R"("cached_tokens":36)"), std::string::npos) << start << body;
+    }
   }
 }
 

@@ -356,7 +356,7 @@ std::unique_ptr<workload::RequestSource> SourceOf(const RandomCase& random_case)
   if (spec.trace) {
     spec.trace->files = {file.path()};
   }
-  auto loaded = workload::LoadWorkload(spec, random_case.scenario.engine.block_size);
+  auto loaded = workload::LoadWorkload(spec, random_case.scenario.block_size());
   EXPECT_TRUE(loaded) << loaded.error().Text();
   return std::move(loaded->source);
 }

@@ -176,8 +176,8 @@ TEST_F(RecommendCommand, RefusesWhatItCannotSearch) {
     return done.error;
   };
   EXPECT_EQ(error("optimizer.algorithm=bayesian"),
-            "dynosim: error: d.yaml: optimizer.algorithm: bayesian is not available in this "
-            "version; must be one of auto, grid, random\n");
+            "dynosim: error: d.yaml: optimizer.algorithm: bayesian runs with the Python package: "
+            "python3 -m dynosim.recommend -c d.yaml\n");
   EXPECT_EQ(error("optimization.target=goodput"),
             "dynosim: error: d.yaml: optimization.target: goodput requires an evaluation.sla "
             "bound\n");

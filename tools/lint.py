@@ -82,7 +82,7 @@ def main():
     ap.add_argument("--tool", default="clang-tidy", help="the clang-tidy to run")
     ap.add_argument("--analyze", action="store_true", help="path analysis of src/ too (slow)")
     ap.add_argument("--jobs", type=int, default=os.cpu_count())
-    a = ap.parse_args()
+    a = ap.parse_intermixed_args()
 
     cache = pathlib.Path(os.environ.get("DYNO_TIDY_CACHE") or pathlib.Path(
         os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "dynosim" / "tidy")

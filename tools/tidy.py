@@ -19,7 +19,7 @@ SPDX = "SPDX-License-Identifier: Apache-2.0"
 BANNED = [
     (r"steady_clock|system_clock|high_resolution_clock|clock_gettime|gettimeofday",
      {"search", "live", "cli", "python"}, "time is an argument"),
-    (r"std::(jthread|thread|async|mutex|atomic)\b", {"search", "live", "cli"},
+    (r"std::(jthread|thread|async|mutex|atomic)\b", {"search", "live", "cli", "python"},
      "the core is single-threaded"),
     (r"std::\w+_distribution|std::random_device|std::mt19937|\bs?rand\(", set(),
      "draws come from base/random"),

@@ -10,10 +10,12 @@ seeds give equal results, bit for bit. What the caller gave and cannot be is a V
 the argument; a run that fails on its input (a trace that cannot be read, a model that does not fit)
 is a RuntimeError. Ctrl-C stops a run of the main thread; other threads go on while a run computes.
 """
+__version__ = "0.1.0"
+
 from ._estimate import estimate
+from ._recommend import Recommendation, recommend
 from ._replay import predict, run_synthetic_trace_replay, run_trace_replay
 from ._report import ReplayReport, TelemetryOptions
 
-__version__ = "0.1.0"
-__all__ = ["ReplayReport", "TelemetryOptions", "estimate", "predict", "run_synthetic_trace_replay",
-           "run_trace_replay", "__version__"]
+__all__ = ["Recommendation", "ReplayReport", "TelemetryOptions", "estimate", "predict", "recommend",
+           "run_synthetic_trace_replay", "run_trace_replay", "__version__"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from os import PathLike
+from pathlib import Path
 from typing import Any, Callable, Dict, List, Literal, Mapping, Optional, Sequence, Union
 
 import pandas
@@ -92,3 +93,27 @@ def estimate(phase: Literal["prefill", "decode", "capacity", "operations"], *, m
              max_batch_size: Optional[int] = None, memory_fraction: Optional[float] = None,
              cuda_graph_reserved_bytes: Optional[int] = None,
              perfdata: Union[_Path, Sequence[_Path]] = (), **parallel: Any) -> Dict[str, Any]: ...
+
+class Recommendation:
+    output_dir: Path
+    @property
+    def candidates(self) -> List[Dict[str, Any]]: ...
+    @property
+    def counts(self) -> Dict[str, int]: ...
+    @property
+    def ranking(self) -> List[Dict[str, Any]]: ...
+    @property
+    def pareto_front(self) -> List[Dict[str, Any]]: ...
+    @property
+    def paths(self) -> List[Path]: ...
+    def to_dict(self) -> Dict[str, Any]: ...
+    def table(self) -> str: ...
+    def frame(self) -> pandas.DataFrame: ...
+
+def recommend(document: Union[_Path, Mapping[str, Any]], *,
+              overrides: Union[Mapping[str, Any], Sequence[str], None] = None,
+              stack: Literal["engine", "dynamo"] = "engine",
+              output_dir: _Path = "./aisimulate-output", overwrite: bool = False,
+              resume: bool = False, top: int = 20, report_html: Optional[_Path] = None,
+              executor: Literal["local", "ray"] = "local", ray_address: Optional[str] = None,
+              progress: Optional[Callable[[int, int], object]] = None) -> Recommendation: ...

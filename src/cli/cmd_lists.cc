@@ -20,11 +20,6 @@
 namespace dynosim::cli {
 namespace {
 
-int Show(std::string_view text) {
-  const Result<void> printed = Print(text);
-  return printed ? kExitOk : ReportError(printed.error());
-}
-
 Json ModelJson(const std::string& name, const Result<timing::ModelSpec>& spec) {
   Json json;
   json.Add("model", name);

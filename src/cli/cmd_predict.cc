@@ -31,6 +31,7 @@
 #include "report/table.h"
 #include "scenario/prediction.h"
 #include "scenario/scenario.h"
+#include "search/schema.h"
 
 namespace dynosim::cli {
 namespace {
@@ -131,7 +132,7 @@ CLI::App* AddPredictCommand(CLI::App& app, PredictOptions& options) {
   command->add_flag("--overwrite", options.overwrite,
                     "Replaces the results in a directory that is not empty");
   command->add_option("--format", options.format, "Standard output: table (default) or json")
-      ->type_name("FORMAT")
+      ->type_name("FORMAT:{table,json}")
       ->take_last();
   command->add_flag("--capture-per-request", options.capture_per_request,
                     "Writes requests.jsonl, and a row per request into the report");
@@ -158,8 +159,10 @@ CLI::App* AddPredictCommand(CLI::App& app, PredictOptions& options) {
 }
 
 CLI::App* AddSchemaCommand(CLI::App& app, PredictOptions& options) {
-  CLI::App* command =
-      app.add_subcommand("schema", "Prints the JSON schema of the document of predict");
+  CLI::App* command = app.add_subcommand(
+      "schema", "Prints the JSON schema of the document of predict or recommend");
+  command->add_option("document", options.schema_of, "predict (default) or recommend")
+      ->type_name("COMMAND");
   AddStackOption(*command, options.stack);
   return command;
 }
@@ -182,8 +185,14 @@ int RunSchema(const PredictOptions& options) {
   if (!stack) {
     return ReportError(stack.error());
   }
-  const Result<void> printed =
-      Print(DumpJson(scenario::PredictionSchema(*stack), {.indent = 2}) + "\n");
+  if (options.schema_of != "predict" && options.schema_of != "recommend") {
+    return ReportError({.where = "schema",
+                        .message = "the document must be that of predict or recommend, got '" +
+                                   options.schema_of + "'"});
+  }
+  const Json schema = options.schema_of == "predict" ? scenario::PredictionSchema(*stack)
+                                                     : search::RecommendationSchema(*stack);
+  const Result<void> printed = Print(DumpJson(schema, {.indent = 2}) + "\n");
   return printed ? kExitOk : ReportError(printed.error());
 }
 

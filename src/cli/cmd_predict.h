@@ -15,6 +15,7 @@ namespace dynosim::cli {
 struct PredictOptions {
   std::string config;
   std::string stack = "engine";
+  std::string schema_of = "predict";   // of the command schema
   std::vector<std::string> overrides;  // in the order of the command line
   std::string output_directory = "./aisimulate-output";
   bool overwrite = false;

@@ -5,82 +5,28 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <filesystem>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
-#include "base/json.h"
 #include "base/result.h"
 #include "cli/document.h"
 #include "cli/interrupt.h"
 #include "cli/output_directory.h"
 #include "cli/program.h"
 #include "cli/progress.h"
-#include "cli/report_paths.h"
-#include "config/yaml_writer.h"
-#include "report/html_page.h"
-#include "scenario/prediction.h"
-#include "search/candidate.h"
-#include "search/journal.h"
-#include "search/result_files.h"
+#include "cli/recommend_session.h"
 #include "search/search.h"
+#include "search/search_run.h"
 
 namespace dynosim::cli {
 namespace {
 
-namespace fs = std::filesystem;
-using search::CandidateResult;
-using search::RankedResult;
-using search::SearchOutcome;
-
-constexpr std::size_t kMaxTop = 9999;  // four digits
-
-Result<void> CheckOptions(const RecommendOptions& options) {
-  if (options.format != "table" && options.format != "json") {
-    return UsageError("--format", "must be table or json, got '" + options.format + "'");
-  }
-  if (options.top == 0 || options.top > kMaxTop) {
-    return UsageError("--top",
-                      fmt::format("must be an integer from 1 to {}, got {}", kMaxTop, options.top));
-  }
-  if (options.resume && options.overwrite) {
-    return UsageError("--resume", "cannot be combined with --overwrite");
-  }
-  return {};
-}
-
-std::string JournalPath(const RecommendOptions& options) {
-  return InDirectory(options.output_directory, "recommendation.journal");
-}
-
-Result<search::Journal> OpenJournal(const RecommendOptions& options, const search::Search& search,
-                                    const std::vector<std::string>& inputs) {
-  const std::string path = JournalPath(options);
-  DYNO_TRY(const Json subject, search.Subject());
-  if (options.resume) {
-    return search::Journal::Resume(path, subject);
-  }
-  std::error_code error;
-  if (!options.overwrite && fs::exists(path, error)) {
-    return UsageError("--output-dir", "directory " + options.output_directory +
-                                          " has an unfinished search; --resume goes on with it, "
-                                          "--overwrite starts again");
-  }
-  DYNO_TRY_VOID(PrepareOutputDirectory(options.output_directory, options.overwrite, inputs));
-  return search::Journal::Create(path, subject);
-}
-
-Result<SearchOutcome> Run(const search::Search& search, search::Journal& journal) {
-  CandidateProgress progress(journal.finished().size());
+Result<void> RunOnAllCores(search::SearchRun& run) {
+  CandidateProgress progress(run.finished());
   search::SearchHooks hooks;
   hooks.interrupted = [] { return Interrupted(); };
   hooks.progress = [&](std::size_t done, std::size_t total) { progress.Update(done, total); };
@@ -88,140 +34,47 @@ Result<SearchOutcome> Run(const search::Search& search, search::Journal& journal
     progress.Erase();
     std::fprintf(stderr, "dynosim: warning: %s\n", warning.c_str());
   };
-  return search::RunSearch(search, journal, hooks);
-}
-
-// "throughput_per_gpu=..., throughput_per_user=..." or "score=..."
-std::string ScoreText(const RankedResult& ranked, const CandidateResult& result) {
-  if (ranked.search.settings.target != search::Target::kPareto) {
-    return fmt::format("score={:.4g}", *result.score);
-  }
-  std::string text;
-  for (const auto& [name, value] : result.objectives) {
-    text += fmt::format("{}{}={:.4g}", text.empty() ? "" : ", ", name, value);
-  }
-  return text;
-}
-
-std::string RowPath(const RecommendOptions& options, std::size_t rank) {
-  return InDirectory(options.output_directory, search::RecommendationFile(rank));
-}
-
-// "4 evaluated, 3 feasible, 1 infeasible", and why the others are not, one line a reason.
-std::string CountLines(const std::vector<CandidateResult>& results) {
-  std::string text;
-  const Json counts = search::CountsJson(results);
-  for (const Json::Member& count : counts.object()) {
-    if (count.second.number() > 0.0) {
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count.second.number(), count.first);
-    }
-  }
-  text += '\n';
-  std::vector<std::pair<std::string, std::size_t>> reasons;
-  for (std::size_t trial = 0; trial < results.size(); ++trial) {
-    const std::string& category = results[trial].reason_category;
-    const auto seen = [&](const auto& reason) { return reason.first == category; };
-    if (!category.empty() && std::ranges::none_of(reasons, seen)) {
-      reasons.emplace_back(category, trial);
-    }
-  }
-  for (const auto& [category, trial] : reasons) {
-    text += fmt::format("  {}, such as {}: {}\n", category, search::CandidateId(trial),
-                        results[trial].reason);
-  }
-  return text;
-}
-
-std::string TableText(const RecommendOptions& options, const RankedResult& ranked) {
-  std::string text = "AISimulate recommendations\n";
-  for (std::size_t i = 0; i < ranked.top.size(); ++i) {
-    const CandidateResult& result = ranked.results[ranked.top[i]];
-    text += fmt::format("{}: {} used_gpus={} config={}\n", i + 1, ScoreText(ranked, result),
-                        result.used_gpus, RowPath(options, i + 1));
-  }
-  return text + CountLines(ranked.results) +
-         "Saved full result to: " + InDirectory(options.output_directory, "recommendation.json") +
-         "\n";
-}
-
-std::string JsonText(const RecommendOptions& options, const RankedResult& ranked) {
-  const bool pareto = ranked.search.settings.target == search::Target::kPareto;
-  Json::Array rows;
-  for (std::size_t i = 0; i < ranked.top.size(); ++i) {
-    const CandidateResult& result = ranked.results[ranked.top[i]];
-    Json objectives;
-    if (pareto) {
-      for (const auto& [name, value] : result.objectives) {
-        objectives.Add(name, value);
-      }
-    }
-    Json row;
-    row.Add("rank", i + 1);
-    row.Add("score", *result.score);
-    row.Add("objectives", std::move(objectives));
-    row.Add("used_gpus", result.used_gpus);
-    row.Add("config_path", RowPath(options, i + 1));
-    rows.push_back(std::move(row));
-  }
-  return DumpJson(Json(std::move(rows)), {.sort_keys = true}) + "\n";
-}
-
-// Every feasible candidate with both throughputs, and the document that gives it.
-report::SearchView ViewOf(const RankedResult& ranked) {
-  report::SearchView view{
-      .x_name = "output tokens/s per user", .y_name = "output tokens/s per GPU", .points = {}};
-  for (std::size_t trial = 0; trial < ranked.results.size(); ++trial) {
-    const CandidateResult& result = ranked.results[trial];
-    const auto value = [&](std::string_view name) {
-      const auto found =
-          std::ranges::find(result.objectives, name, &std::pair<std::string, double>::first);
-      return found == result.objectives.end() ? std::optional<double>()
-                                              : std::optional<double>(found->second);
-    };
-    const auto x = value("throughput_per_user");
-    const auto y = value("throughput_per_gpu");
-    if (result.status == search::Status::kFeasible && x && y) {
-      view.points.push_back(
-          {.name = search::CandidateId(trial),
-           .x = *x,
-           .y = *y,
-           .on_front = std::ranges::find(ranked.pareto, trial) != ranked.pareto.end(),
-           .document = config::WriteYaml(result.prediction_config)});
-    }
-  }
-  return view;
+  return run.RunPending(hooks);
 }
 
 Result<void> Recommend(const RecommendOptions& options) {
-  DYNO_TRY_VOID(CheckOptions(options));
-  DYNO_TRY(const scenario::Stack stack, ReadStack(options.stack));
-  DYNO_TRY(Json document, ReadDocument(options.config, options.overrides));
-  DYNO_TRY(const search::Search search,
-           search::PrepareSearch(std::move(document), stack, options.config));
-  std::vector<std::string> inputs = search.Inputs();
-  inputs.push_back(options.config);
-  DYNO_TRY_VOID(CheckOutputs({{.flag = "--report-html", .path = options.report_html}}, inputs));
-  DYNO_TRY(search::Journal journal, OpenJournal(options, search, inputs));
-  DYNO_TRY(const SearchOutcome outcome, Run(search, journal));
-  if (outcome.interrupted()) {
-    return FailedError("", fmt::format("interrupted; {} of {} candidates are kept, --resume goes "
-                                       "on with them",
-                                       outcome.finished, outcome.results.size()));
+  DYNO_TRY(search::Search search, RecommendSession::Prepare(options));
+  DYNO_TRY(RecommendSession session, RecommendSession::Open(options, std::move(search)));
+  DYNO_TRY_VOID(RunOnAllCores(session.run()));
+  if (!session.run().complete()) {
+    return std::unexpected(session.InterruptedError());
   }
-  const RankedResult ranked = search::RankResults(search, outcome.results, options.top);
-  DYNO_TRY_VOID(search::WriteResultFiles(options.output_directory, ranked));
-  if (!options.report_html.empty()) {
-    const report::SearchView view = ViewOf(ranked);
-    DYNO_TRY_VOID(report::WriteHtmlPage(options.report_html,
-                                        {.title = "Search for a deployment", .search = &view}));
-  }
-  journal.Remove();
-  if (ranked.top.empty()) {
-    std::fputs(CountLines(ranked.results).c_str(), stderr);
+  DYNO_TRY(const Recommended done, session.Finish());
+  if (!done.feasible) {
+    std::fputs(done.counts.c_str(), stderr);
     return FailedError("", "no feasible candidate found; saved full result to: " +
                                InDirectory(options.output_directory, "recommendation.json"));
   }
-  return Print(options.format == "json" ? JsonText(options, ranked) : TableText(options, ranked));
+  return Print(done.output);
+}
+
+void AddRecommendOptions(CLI::App& command, RecommendOptions& options) {
+  AddDocumentOptions(command, options.config, options.overrides, options.stack);
+  command
+      .add_option("--output-dir", options.output_directory,
+                  "Directory of the results (default ./aisimulate-output)")
+      ->type_name("DIR")
+      ->take_last();
+  command.add_flag("--overwrite", options.overwrite,
+                   "Replaces the results in a directory that is not empty");
+  command.add_flag("--resume", options.resume,
+                   "Goes on with the unfinished search of the output directory");
+  command.add_option("--format", options.format, "Standard output: table (default) or json")
+      ->type_name("FORMAT")
+      ->take_last();
+  command
+      .add_option("--report-html", options.report_html,
+                  "Writes a page with all candidates and the Pareto front")
+      ->type_name("PATH")
+      ->take_last();
+  command.add_option("--top", options.top, "Deployments that are written, the best (default 20)")
+      ->type_name("N")
+      ->take_last();
 }
 
 }  // namespace
@@ -229,28 +82,26 @@ Result<void> Recommend(const RecommendOptions& options) {
 CLI::App* AddRecommendCommand(CLI::App& app, RecommendOptions& options) {
   CLI::App* command = app.add_subcommand(
       "recommend", "Searches the deployments that a YAML document describes for the best ones");
-  AddDocumentOptions(*command, options.config, options.overrides, options.stack);
-  command
-      ->add_option("--output-dir", options.output_directory,
-                   "Directory of the results (default ./aisimulate-output)")
-      ->type_name("DIR")
-      ->take_last();
-  command->add_flag("--overwrite", options.overwrite,
-                    "Replaces the results in a directory that is not empty");
-  command->add_flag("--resume", options.resume,
-                    "Goes on with the unfinished search of the output directory");
-  command->add_option("--format", options.format, "Standard output: table (default) or json")
-      ->type_name("FORMAT")
-      ->take_last();
-  command
-      ->add_option("--report-html", options.report_html,
-                   "Writes a page with all candidates and the Pareto front")
-      ->type_name("PATH")
-      ->take_last();
-  command->add_option("--top", options.top, "Deployments that are written, the best (default 20)")
-      ->type_name("N")
-      ->take_last();
+  AddRecommendOptions(*command, options);
   return command;
+}
+
+Result<RecommendOptions> ParseRecommendArguments(std::vector<std::string> arguments) {
+  CLI::App command;
+  command.set_help_flag();
+  command.allow_extras();
+  RecommendOptions options;
+  AddRecommendOptions(command, options);
+  std::ranges::reverse(arguments);  // the order in which the parser takes them
+  try {
+    command.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    return UsageError("", error.what());
+  }
+  if (const std::vector<std::string> rest = command.remaining(); !rest.empty()) {
+    return UsageError("", "unknown argument " + rest.front());
+  }
+  return options;
 }
 
 int RunRecommend(const RecommendOptions& options) {

@@ -2,9 +2,11 @@
 // `dynosim recommend`: searches the deployments that a YAML document describes for the best ones.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
+
+#include "base/result.h"
+#include "cli/recommend_session.h"
 
 namespace CLI {
 class App;
@@ -12,20 +14,11 @@ class App;
 
 namespace dynosim::cli {
 
-struct RecommendOptions {
-  std::string config;
-  std::string stack = "engine";
-  std::vector<std::string> overrides;  // in the order of the command line
-  std::string output_directory = "./aisimulate-output";
-  bool overwrite = false;
-  bool resume = false;
-  std::string format = "table";
-  std::uint64_t top = 20;
-  std::string report_html;  // path of a page; empty: not written
-};
-
 // `options` must outlive the command.
 CLI::App* AddRecommendCommand(CLI::App& app, RecommendOptions& options);
+
+// Of the command line, without program and command name. Errors: an argument that is none.
+Result<RecommendOptions> ParseRecommendArguments(std::vector<std::string> arguments);
 
 // Returns the exit code.
 int RunRecommend(const RecommendOptions& options);

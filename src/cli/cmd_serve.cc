@@ -36,7 +36,7 @@ int Serve(const ServeFlags& flags) {
     return ReportError(options.error());
   }
   options->on_listening = Announce(
-      fmt::format("serving {} with {} workers", options->frontend.model, options->worker.workers),
+      fmt::format("serving {} with {} workers", options->frontend.model, options->worker.count()),
       options->http.host);
   return Finish(live::Serve(*options));
 }
@@ -47,7 +47,7 @@ int Mocker(const MockerFlags& flags) {
     return ReportError(options.error());
   }
   options->on_listening = Announce(
-      fmt::format("{} workers of {}", options->worker.workers, options->model), options->http.host);
+      fmt::format("{} workers of {}", options->worker.count(), options->model), options->http.host);
   return Finish(live::RunMocker(*options));
 }
 

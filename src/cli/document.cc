@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,7 @@ constexpr const char* kStackHelp =
 }  // namespace
 
 void AddStackOption(CLI::App& command, std::string& stack) {
-  command.add_option("--stack", stack, kStackHelp)->type_name("NAME")->take_last();
+  command.add_option("--stack", stack, kStackHelp)->type_name("NAME:{engine,dynamo}")->take_last();
 }
 
 void AddDocumentOptions(CLI::App& command, std::string& config, std::vector<std::string>& overrides,
@@ -61,12 +62,17 @@ Result<Json> ReadDocument(const std::string& path, const std::vector<std::string
   if (file->Text().size() > kMaxDocument) {
     return UsageError(path, "is larger than 16 MiB");
   }
-  DYNO_TRY(Json document, config::ParseYaml(file->Text(), path));
+  return ReadDocumentText(file->Text(), path, overrides);
+}
+
+Result<Json> ReadDocumentText(std::string_view text, const std::string& where,
+                              const std::vector<std::string>& overrides) {
+  DYNO_TRY(Json document, config::ParseYaml(text, where));
   if (!document.is_object()) {
-    return UsageError(path, "must contain one mapping, got " + config::Shown(document));
+    return UsageError(where, "must contain one mapping, got " + config::Shown(document));
   }
-  for (const std::string& text : overrides) {
-    DYNO_TRY_VOID(config::ApplyOverride(document, text, path));
+  for (const std::string& assignment : overrides) {
+    DYNO_TRY_VOID(config::ApplyOverride(document, assignment, where));
   }
   return document;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -25,5 +26,8 @@ Result<scenario::Stack> ReadStack(const std::string& name);
 
 // The mapping in a file, with the overrides of the command line.
 Result<Json> ReadDocument(const std::string& path, const std::vector<std::string>& overrides);
+// The same from YAML text; errors name `where`.
+Result<Json> ReadDocumentText(std::string_view text, const std::string& where,
+                              const std::vector<std::string>& overrides);
 
 }  // namespace dynosim::cli

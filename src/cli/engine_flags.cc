@@ -32,10 +32,10 @@ CLI::Option* Add(CLI::App& command, std::string_view group, const std::string& n
 }
 
 // Text of the flag, or the file that it names.
-Result<Json> JsonOrFile(const std::string& text) {
+Result<Json> JsonOrFile(std::string_view flag, const std::string& text) {
   const std::size_t start = text.find_first_not_of(" \t\r\n");
   if (start != std::string::npos && text[start] == '{') {
-    return ParseJson(text, std::string(kExtra));
+    return ParseJson(text, std::string(flag));
   }
   DYNO_TRY(const TextFile content, TextFile::Read(text));
   return ParseJson(content.Text(), text);
@@ -97,6 +97,15 @@ Result<Json> FlatEngine(const EngineFlags& f) {
   return out;
 }
 
+Result<engine::EngineSettings> DecodeLive(const Json& json, std::string_view where) {
+  DYNO_TRY(engine::EngineSettings settings, engine::DecodeEngineSettings(json, where));
+  if (settings.speedup_ratio == 0.0) {
+    // Live workers read this as no delay at all.
+    settings.timing = std::make_shared<timing::FixedTiming>(0.0, 0.0);
+  }
+  return settings;
+}
+
 bool AnySingle(const EngineFlags& f) {
   return f.num_gpu_blocks || f.block_size || f.max_model_len || f.max_num_seqs ||
          f.max_num_batched_tokens || f.data_parallel_size || f.prefix_caching ||
@@ -151,15 +160,15 @@ Result<engine::EngineSettings> ReadEngineFlags(const EngineFlags& f) {
   if (json_form && AnySingle(f)) {
     return UsageError(std::string(kExtra), "cannot be combined with single engine flags");
   }
-  DYNO_TRY(const Json json, json_form ? JsonOrFile(f.extra_engine_args) : FlatEngine(f));
-  DYNO_TRY(
-      engine::EngineSettings settings,
-      engine::DecodeEngineSettings(json, json_form ? kExtra : std::string_view("engine flags")));
-  if (settings.speedup_ratio == 0.0) {
-    // Live workers read this as no delay at all.
-    settings.timing = std::make_shared<timing::FixedTiming>(0.0, 0.0);
-  }
-  return settings;
+  DYNO_TRY(const Json json, json_form ? JsonOrFile(kExtra, f.extra_engine_args) : FlatEngine(f));
+  return DecodeLive(json, json_form ? kExtra : std::string_view("engine flags"));
 }
+
+Result<engine::EngineSettings> ReadEngineJson(std::string_view flag, const std::string& text) {
+  DYNO_TRY(const Json json, JsonOrFile(flag, text));
+  return DecodeLive(json, flag);
+}
+
+bool AnyEngineFlag(const EngineFlags& f) { return !f.extra_engine_args.empty() || AnySingle(f); }
 
 }  // namespace dynosim::cli

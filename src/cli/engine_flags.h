@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "engine/settings.h"
@@ -35,5 +36,9 @@ struct EngineFlags {
 // `flags` must outlive the command.
 void AddEngineFlags(CLI::App& command, EngineFlags& flags);
 Result<engine::EngineSettings> ReadEngineFlags(const EngineFlags& flags);
+// The engine of a live worker from JSON text or a file of it.
+Result<engine::EngineSettings> ReadEngineJson(std::string_view flag, const std::string& text);
+// A flag of the engine was given.
+bool AnyEngineFlag(const EngineFlags& flags);
 
 }  // namespace dynosim::cli

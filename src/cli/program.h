@@ -21,5 +21,7 @@ int ReportError(const Error& error);
 
 // Writes to standard output, at once.
 Result<void> Print(std::string_view text);
+// The same as the whole of a command; returns its exit code.
+int Show(std::string_view text);
 
 }  // namespace dynosim::cli

@@ -26,7 +26,7 @@ struct TextFlag {
       : name(flag_name), member(text), value(value_name), help(help_text) {}
   const char* name;
   ReplayFlags::Text ReplayFlags::* member;
-  const char* value;
+  const char* value;  // and the values it may have, as CLI11 writes them: "KIND:{a,b}"
   const char* help;
 };
 
@@ -38,7 +38,9 @@ struct Group {
 };
 
 constexpr std::array kTrace = {
-    TextFlag("--trace-format", &ReplayFlags::trace_format, "NAME",
+    TextFlag("--trace-format", &ReplayFlags::trace_format,
+             "NAME:{mooncake,mooncake-delta,agentic_mooncake,weka,applied_compute_agentic,dynamo,"
+             "azure,burstgpt,bailian,lengths}",
              "mooncake (default), mooncake-delta, agentic_mooncake, weka, applied_compute_agentic, "
              "dynamo, azure, burstgpt, bailian or lengths"),
     TextFlag("--trace-block-size", &ReplayFlags::trace_block_size, "TOKENS",
@@ -51,7 +53,8 @@ constexpr std::array kTrace = {
              "Model that the requests of an agentic trace run on; needed for them"),
     TextFlag("--agentic-lanes", &ReplayFlags::agentic_lanes, "N",
              "Plays of an agentic trace at a time, one after the other on each lane"),
-    TextFlag("--weka-nested-timestamp-basis", &ReplayFlags::weka_nested_timestamp_basis, "BASIS",
+    TextFlag("--weka-nested-timestamp-basis", &ReplayFlags::weka_nested_timestamp_basis,
+             "BASIS:{auto,absolute,relative}",
              "Times inside weka subagents: auto (default), absolute or relative"),
     TextFlag("--max-sim-time-seconds", &ReplayFlags::max_sim_time_seconds, "S",
              "Stop before the first event after this virtual time"),
@@ -76,7 +79,7 @@ constexpr std::array kSynthetic = {
              "Share of a prompt that its prefix group has in common (default 0)"),
     TextFlag("--num-prefix-groups", &ReplayFlags::num_prefix_groups, "N",
              "Number of prefix groups (default 0)"),
-    TextFlag("--session-prompts", &ReplayFlags::session_prompts, "KIND",
+    TextFlag("--session-prompts", &ReplayFlags::session_prompts, "KIND:{fixed,cumulative}",
              "fixed (default): every turn has the same length; cumulative: a turn repeats the "
              "conversation so far"),
 };
@@ -86,7 +89,7 @@ constexpr std::array kLoad = {
              "Closed loop: this many requests or sessions at a time, times ignored"),
     TextFlag("--arrival-speedup-ratio", &ReplayFlags::arrival_speedup_ratio, "RATIO",
              "Divides arrival times (default 1)"),
-    TextFlag("--replay-mode", &ReplayFlags::replay_mode, "MODE",
+    TextFlag("--replay-mode", &ReplayFlags::replay_mode, "MODE:{offline,online}",
              "offline (default), or online: in real time"),
 };
 
@@ -106,7 +109,8 @@ constexpr std::array kDeployment = {
 };
 
 constexpr std::array kRouting = {
-    TextFlag("--router-mode", &ReplayFlags::router_mode, "MODE",
+    TextFlag("--router-mode", &ReplayFlags::router_mode,
+             "MODE:{round_robin,kv_router,random,least_loaded,power_of_two}",
              "round_robin (default), kv_router, random, least_loaded or power_of_two"),
     TextFlag("--router-config", &ReplayFlags::router_config, "JSON",
              "Fields of the KV router as a JSON object"),

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/serve_options.h"
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,17 +23,21 @@
 #include "live/dispatcher.h"
 #include "live/fault_injection.h"
 #include "live/frontend.h"
+#include "live/handoff_coordinator.h"
 #include "live/http_server.h"
 #include "live/output_planner.h"
 #include "live/remote_link.h"
 #include "live/serve.h"
 #include "live/serve_parts.h"
 #include "router/config.h"
+#include "scenario/engine_pair.h"
 
 namespace dynosim::cli {
 namespace {
 
 constexpr const char* kWorkers = "Workers";
+constexpr const char* kPools =
+    "Prefill and decode pools, instead of engine flags and --num-workers";
 constexpr const char* kServer = "Server";
 constexpr const char* kApi = "API";
 constexpr const char* kFaults = "Faults";
@@ -53,8 +62,14 @@ void AddListenFlags(CLI::App& command, ListenFlags& f) {
 void AddWorkerFlags(CLI::App& command, WorkerFlags& f) {
   AddEngineFlags(command, f.engine);
   live::WorkerOptions& o = f.options;
-  Add(command, kWorkers, "--num-workers", o.workers, "N", "Mock workers (default 1)")
-      ->check(CLI::Range(1, 4096));
+  const CLI::Range count(1, 4096);
+  Add(command, kWorkers, "--num-workers", f.workers, "N", "Mock workers (default 1)")->check(count);
+  Add(command, kPools, "--prefill-engine-args", f.prefill_engine, "JSON",
+      "Engine of the prefill workers, with \"worker_type\": \"prefill\": JSON text or a file");
+  Add(command, kPools, "--decode-engine-args", f.decode_engine, "JSON",
+      "Engine of the decode workers, with \"worker_type\": \"decode\"");
+  Add(command, kPools, "--num-prefill-workers", f.prefill_workers, "N", "Default 1")->check(count);
+  Add(command, kPools, "--num-decode-workers", f.decode_workers, "N", "Default 1")->check(count);
   Add(command, kWorkers, "--startup-time", f.startup_time_s, "S",
       "Workers start working after this time; requests wait")
       ->check(CLI::NonNegativeNumber);
@@ -98,8 +113,6 @@ void AddOutputFlags(CLI::App& command, ApiFlags& f) {
 void AddApiFlags(CLI::App& command, ApiFlags& f) {
   live::FrontendOptions& o = f.options;
   Add(command, kApi, "--model-name", o.model, "NAME", "Served model (default mock)");
-  Add(command, kApi, "--router-mode", f.router_mode, "MODE",
-      "round-robin (default), random or least-loaded; serve: also kv and power-of-two");
   AddOutputFlags(command, f);
   command
       .add_flag("--require-max-tokens", o.require_max_tokens,
@@ -152,44 +165,75 @@ Result<void> CheckDiscovery(const std::string& backend) {
   return {};
 }
 
-Result<live::RouterMode> ReadRouterMode(const std::string& name) {
-  if (name == "round-robin" || name == "round_robin") {
-    return live::RouterMode::kRoundRobin;
+struct ModeName {
+  std::string_view name, policy;
+  std::optional<live::RouterMode> follows;  // set: also for workers that come and go
+};
+constexpr std::array kModes = {
+    ModeName{"round-robin", "round_robin", live::RouterMode::kRoundRobin},
+    ModeName{"random", "random", live::RouterMode::kRandom},
+    ModeName{"least-loaded", "least_loaded", live::RouterMode::kLeastLoaded},
+    ModeName{"power-of-two", "power_of_two", std::nullopt},
+    ModeName{"kv", "kv_router", std::nullopt},
+};
+
+Result<ModeName> ReadMode(const std::string& given) {
+  std::string name = given;
+  std::ranges::replace(name, '_', '-');
+  const auto* found = std::ranges::find_if(kModes, [&](const ModeName& mode) {
+    return mode.name == name || (mode.name == "kv" && name == "kv-router");
+  });
+  if (found == kModes.end()) {
+    return UsageError(
+        "--router-mode",
+        "must be round-robin, random, least-loaded, power-of-two or kv, got " + given);
   }
-  if (name == "random") {
-    return live::RouterMode::kRandom;
-  }
-  if (name == "least-loaded" || name == "least_loaded") {
-    return live::RouterMode::kLeastLoaded;
-  }
-  return UsageError("--router-mode", "must be round-robin, random or least-loaded, got " + name);
+  return *found;
 }
 
-// Policies of the router module, which know all workers from the start.
-Result<void> ReadPolicy(const ServeFlags& flags, live::ServeOptions& out) {
-  const std::string& mode = flags.api.router_mode;
-  const bool kv = mode == "kv" || mode == "kv_router" || mode == "kv-router";
-  const bool two = mode == "power-of-two" || mode == "power_of_two";
-  if (!flags.router_config.empty() && !kv) {
+// A policy of the router module.
+Result<router::RouterSettings> ReadPolicy(const ModeName& mode, const std::string& config,
+                                          std::uint64_t seed) {
+  router::RouterSettings settings;
+  settings.mode = std::string(mode.policy);
+  settings.live = true;
+  settings.seed = seed;
+  if (config.empty()) {
+    return settings;
+  }
+  if (mode.name != "kv") {
     return UsageError("--router-config", "needs --router-mode kv");
   }
-  if (!kv && !two) {
-    DYNO_TRY(out.router, ReadRouterMode(mode));
-    return {};
+  DYNO_TRY(const Json json, ParseJson(config, "--router-config"));
+  DYNO_TRY(settings.kv, router::DecodeKvRouterConfig(json, "--router-config"));
+  if (settings.kv.predicted_ttl_secs) {
+    return UsageError("--router-config", "router_predicted_ttl_secs is not supported");
   }
-  router::RouterSettings settings;
-  settings.mode = kv ? "kv_router" : "power_of_two";
-  settings.live = true;
-  settings.seed = out.frontend.output.seed;
-  if (!flags.router_config.empty()) {
-    DYNO_TRY(const Json json, ParseJson(flags.router_config, "--router-config"));
-    DYNO_TRY(settings.kv, router::DecodeKvRouterConfig(json, "--router-config"));
-    if (settings.kv.predicted_ttl_secs) {
-      return UsageError("--router-config", "router_predicted_ttl_secs is not supported");
-    }
+  return settings;
+}
+
+Result<live::HandoffOptions> ReadPools(const WorkerFlags& f, std::uint64_t seed) {
+  using scenario::kDecodeEngineFlag;
+  using scenario::kPrefillEngineFlag;
+  if (!f.prefill_engine || !f.decode_engine) {
+    return UsageError("", "--prefill-engine-args and --decode-engine-args must be given together");
   }
-  out.policy = std::move(settings);
-  return {};
+  if (AnyEngineFlag(f.engine) || f.workers) {
+    return UsageError(f.workers ? "--num-workers" : "engine flags",
+                      "cannot be combined with --prefill-engine-args and --decode-engine-args");
+  }
+  live::HandoffOptions out;
+  DYNO_TRY(out.prefill, ReadEngineJson(kPrefillEngineFlag, *f.prefill_engine));
+  DYNO_TRY(out.decode, ReadEngineJson(kDecodeEngineFlag, *f.decode_engine));
+  using engine::WorkerRole;
+  DYNO_TRY_VOID(scenario::CheckEngineRole(kPrefillEngineFlag, out.prefill, WorkerRole::kPrefill));
+  DYNO_TRY_VOID(scenario::CheckEngineRole(kDecodeEngineFlag, out.decode, WorkerRole::kDecode));
+  DYNO_TRY_VOID(scenario::CheckEnginePair(out.prefill, out.decode));
+  out.prefill_workers = f.prefill_workers.value_or(1);
+  out.decode_workers = f.decode_workers.value_or(1);
+  DYNO_TRY(const ModeName mode, ReadMode(f.router_mode));
+  DYNO_TRY(out.router, ReadPolicy(mode, f.router_config, seed));
+  return out;
 }
 
 Result<live::HttpOptions> ReadListenFlags(const ListenFlags& flags) {
@@ -198,41 +242,65 @@ Result<live::HttpOptions> ReadListenFlags(const ListenFlags& flags) {
   return out;
 }
 
+// One first port for each of `workers`, from which on `ranks` ports are used.
 Result<void> CheckPorts(const char* flag, const std::vector<std::uint16_t>& ports,
-                        const live::WorkerOptions& options) {
-  if (!ports.empty() && ports.size() != options.workers) {
+                        std::span<const std::uint32_t> ranks) {
+  if (!ports.empty() && ports.size() != ranks.size()) {
     return UsageError(flag, fmt::format("needs one port per worker: got {} for {} workers",
-                                        ports.size(), options.workers));
+                                        ports.size(), ranks.size()));
   }
-  for (const std::uint16_t port : ports) {
-    if (port == 0 || std::uint32_t{port} + options.engine.dp_size > 65536) {
-      return UsageError(flag,
-                        fmt::format("ports must be from 1 to 65535 for every rank, got {}", port));
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    if (ports[i] == 0 || std::uint32_t{ports[i]} + ranks[i] > 65536) {
+      return UsageError(
+          flag, fmt::format("ports must be from 1 to 65535 for every rank, got {}", ports[i]));
     }
   }
   return {};
 }
 
-Result<live::WorkerOptions> ReadWorkerFlags(const WorkerFlags& flags) {
-  live::WorkerOptions out = flags.options;
-  DYNO_TRY(out.engine, ReadEngineFlags(flags.engine));
-  if (out.engine.worker_role != engine::WorkerRole::kAggregated) {
-    return UsageError("--extra-engine-args",
-                      "worker_type must be aggregated, got " +
-                          std::string(engine::WorkerRoleName(out.engine.worker_role)));
-  }
-  DYNO_TRY_VOID(CheckPorts("--zmq-kv-events-ports", out.ports.kv_events, out));
-  DYNO_TRY_VOID(CheckPorts("--zmq-replay-ports", out.ports.kv_replay, out));
-  DYNO_TRY_VOID(CheckPorts("--forward-pass-metrics-ports", out.ports.pass_metrics, out));
-  if (!out.ports.kv_replay.empty() && out.ports.kv_events.empty()) {
+// KV events are those of workers that compute prompts.
+Result<void> CheckEventPorts(const live::WorkerOptions& o) {
+  const std::vector<std::uint32_t> all = o.Ranks();
+  const auto prompts = std::span(all).first(o.pools ? o.pools->prefill_workers : o.workers);
+  DYNO_TRY_VOID(CheckPorts("--zmq-kv-events-ports", o.ports.kv_events, prompts));
+  DYNO_TRY_VOID(CheckPorts("--zmq-replay-ports", o.ports.kv_replay, prompts));
+  DYNO_TRY_VOID(CheckPorts("--forward-pass-metrics-ports", o.ports.pass_metrics, all));
+  if (!o.ports.kv_replay.empty() && o.ports.kv_events.empty()) {
     return UsageError("--zmq-replay-ports", "needs --zmq-kv-events-ports");
   }
-  if (!out.ports.kv_events.empty() && !out.engine.enable_prefix_caching) {
+  if (!o.ports.kv_events.empty() && !o.engine_of(0).enable_prefix_caching) {
     return UsageError("--zmq-kv-events-ports", "needs prefix caching");
   }
+  return {};
+}
+
+Result<live::WorkerOptions> ReadWorkerFlags(const WorkerFlags& flags, std::uint64_t seed) {
+  live::WorkerOptions out = flags.options;
+  out.workers = flags.workers.value_or(1);
+  if (flags.prefill_engine || flags.decode_engine) {
+    DYNO_TRY(out.pools, ReadPools(flags, seed));
+  } else {
+    if (flags.prefill_workers || flags.decode_workers) {
+      return UsageError(flags.prefill_workers ? "--num-prefill-workers" : "--num-decode-workers",
+                        "needs --prefill-engine-args and --decode-engine-args");
+    }
+    DYNO_TRY(out.engine, ReadEngineFlags(flags.engine));
+    if (out.engine.worker_role != engine::WorkerRole::kAggregated) {
+      return UsageError("--extra-engine-args",
+                        "worker_type must be aggregated, got " +
+                            std::string(engine::WorkerRoleName(out.engine.worker_role)) +
+                            "; pools are given with --prefill-engine-args and "
+                            "--decode-engine-args");
+    }
+  }
+  DYNO_TRY_VOID(CheckEventPorts(out));
   out.ports.replay_topic_frame = flags.replay_form == "with-topic";
   out.ports.positional = flags.event_form == "positional";
-  out.startup_ms = 1000.0 * flags.startup_time_s.value_or(out.engine.startup_time_s.value_or(0.0));
+  double startup_s = 0.0;
+  for (std::uint32_t worker = 0; worker < out.count(); ++worker) {
+    startup_s = std::max(startup_s, out.engine_of(worker).startup_time_s.value_or(0.0));
+  }
+  out.startup_ms = 1000.0 * flags.startup_time_s.value_or(startup_s);
   return out;
 }
 
@@ -261,13 +329,19 @@ void AddServeFlags(CLI::App& command, ServeFlags& f) {
   AddListenFlags(command, f.listen);
   AddWorkerFlags(command, f.worker);
   AddApiFlags(command, f.api);
-  Add(command, kApi, "--router-config", f.router_config, "JSON",
+  Add(command, kApi, "--router-mode", f.worker.router_mode, "MODE",
+      "round-robin (default), random, least-loaded, power-of-two or kv");
+  Add(command, kApi, "--router-config", f.worker.router_config, "JSON",
       "Fields of the KV router as a JSON object");
 }
 
 void AddMockerFlags(CLI::App& command, MockerFlags& f) {
   AddListenFlags(command, f.listen);
   AddWorkerFlags(command, f.worker);
+  Add(command, kPools, "--router-mode", f.worker.router_mode, "MODE",
+      "In front of both pools: round-robin (default), random, least-loaded, power-of-two or kv");
+  Add(command, kPools, "--router-config", f.worker.router_config, "JSON",
+      "Fields of the KV router as a JSON object");
   Add(command, kWorkers, "--model-name", f.model, "NAME", "Served model (default mock)");
   AddDiscoveryFlags(command, f.discovery, f.discovery_dir);
   Add(command, kServer, "--advertise-host", f.advertise_host, "ADDRESS",
@@ -277,6 +351,12 @@ void AddMockerFlags(CLI::App& command, MockerFlags& f) {
 void AddFrontendFlags(CLI::App& command, FrontendFlags& f) {
   AddListenFlags(command, f.listen);
   AddApiFlags(command, f.api);
+  Add(command, kApi, "--router-mode", f.router_mode, "MODE",
+      "round-robin (default), random, least-loaded, power-of-two or kv; kv follows the KV events "
+      "of "
+      "workers with --zmq-kv-events-ports");
+  Add(command, kApi, "--router-config", f.router_config, "JSON",
+      "Fields of the KV router as a JSON object");
   AddDiscoveryFlags(command, f.discovery, f.discovery_dir);
   Add(command, kServer, "--worker", f.workers, "URL",
       "Worker process, http://<address>:<port>; may be repeated");
@@ -286,9 +366,16 @@ void AddFrontendFlags(CLI::App& command, FrontendFlags& f) {
 
 Result<live::ServeOptions> ReadServeFlags(const ServeFlags& flags) {
   live::ServeOptions out;
-  DYNO_TRY(out.worker, ReadWorkerFlags(flags.worker));
   DYNO_TRY(out.frontend, ReadApiFlags(flags.api));
-  DYNO_TRY_VOID(ReadPolicy(flags, out));
+  DYNO_TRY(out.worker, ReadWorkerFlags(flags.worker, out.frontend.output.seed));
+  DYNO_TRY(const ModeName mode, ReadMode(flags.worker.router_mode));
+  DYNO_TRY(router::RouterSettings policy,
+           ReadPolicy(mode, flags.worker.router_config, out.frontend.output.seed));
+  if (mode.follows) {
+    out.router = *mode.follows;
+  } else {
+    out.policy = std::move(policy);
+  }
   DYNO_TRY(out.http, ReadListenFlags(flags.listen));
   out.limits = flags.api.limits;
   out.drain_ms = flags.api.drain_ms;
@@ -298,7 +385,12 @@ Result<live::ServeOptions> ReadServeFlags(const ServeFlags& flags) {
 Result<live::MockerOptions> ReadMockerFlags(const MockerFlags& flags) {
   live::MockerOptions out;
   DYNO_TRY_VOID(CheckDiscovery(flags.discovery));
-  DYNO_TRY(out.worker, ReadWorkerFlags(flags.worker));
+  DYNO_TRY(out.worker, ReadWorkerFlags(flags.worker, 0));
+  if (!out.worker.pools &&
+      (flags.worker.router_mode != "round-robin" || !flags.worker.router_config.empty())) {
+    return UsageError("--router-mode",
+                      "is for pools here; the frontend chooses among whole workers");
+  }
   DYNO_TRY(out.http, ReadListenFlags(flags.listen));
   out.model = flags.model;
   out.discovery_dir = flags.discovery_dir;
@@ -310,7 +402,14 @@ Result<live::FrontendServerOptions> ReadFrontendFlags(const FrontendFlags& flags
   live::FrontendServerOptions out;
   DYNO_TRY_VOID(CheckDiscovery(flags.discovery));
   DYNO_TRY(out.frontend, ReadApiFlags(flags.api));
-  DYNO_TRY(out.router, ReadRouterMode(flags.api.router_mode));
+  DYNO_TRY(const ModeName mode, ReadMode(flags.router_mode));
+  DYNO_TRY(router::RouterSettings policy,
+           ReadPolicy(mode, flags.router_config, out.frontend.output.seed));
+  if (mode.follows) {
+    out.router = *mode.follows;
+  } else {
+    out.policy = std::move(policy);
+  }
   DYNO_TRY(out.http, ReadListenFlags(flags.listen));
   for (const std::string& url : flags.workers) {
     DYNO_TRY(const live::WorkerAddress address, live::ParseWorkerAddress(url));

@@ -26,12 +26,15 @@ struct WorkerFlags {
   std::optional<double> startup_time_s;
   std::string replay_form = "with-topic";
   std::string event_form = "map";
+  std::optional<std::string> prefill_engine, decode_engine;  // JSON text, or files
+  std::optional<std::uint32_t> workers, prefill_workers, decode_workers;
+  std::string router_mode = "round-robin";
+  std::string router_config;
   live::WorkerOptions options;
 };
 
 // Flags of a process that has the HTTP API.
 struct ApiFlags {
-  std::string router_mode = "round-robin";
   std::string reasoning;
   std::string response_replay_path;
   double failure_rate = 0.0;
@@ -50,7 +53,6 @@ struct ServeFlags {
   WorkerFlags worker;
   ApiFlags api;
   ListenFlags listen;
-  std::string router_config;
 };
 
 struct MockerFlags {
@@ -64,6 +66,8 @@ struct MockerFlags {
 
 struct FrontendFlags {
   ApiFlags api;
+  std::string router_mode = "round-robin";
+  std::string router_config;
   ListenFlags listen;
   std::string discovery = "directory";
   std::string discovery_dir;

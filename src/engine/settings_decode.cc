@@ -52,17 +52,22 @@ std::string_view NameOf(const std::array<Choice<E>, N>& choices, E value) {
 // Values are checked in CheckEngine: only the SGLang backend looks at them.
 void SglangFields(Decoder& v, SettingsDraft& draft, bool allow_page_size) {
   SglangSettings& s = draft.settings.sglang;
-  v.Field("schedule_policy", s.schedule_policy, kSglangPolicies);
-  v.Field("max_prefill_tokens", s.max_prefill_tokens);
-  v.Field("chunked_prefill_size", s.chunked_prefill_size);
-  v.Field("clip_max_new_tokens", s.clip_max_new_tokens);
-  v.Field("schedule_conservativeness", s.schedule_conservativeness, config::NumberRange{});
+  v.Doc("Order of waiting requests: arrival, or the longest cached prefix first.")
+      .Field("schedule_policy", s.schedule_policy, kSglangPolicies);
+  v.Doc("Prompt tokens of a pass.").Field("max_prefill_tokens", s.max_prefill_tokens);
+  v.Doc("Prompt tokens of one request in a pass; a multiple of block_size.")
+      .Field("chunked_prefill_size", s.chunked_prefill_size);
+  v.Doc("Output tokens that admission reserves for a request at most.")
+      .Field("clip_max_new_tokens", s.clip_max_new_tokens);
+  v.Doc("Scales the output that admission reserves for running requests, 0 or more.")
+      .Field("schedule_conservativeness", s.schedule_conservativeness, config::NumberRange{});
   if (!allow_page_size) {
     v.Refuse("page_size", "is no field here; block_size is the page size");
     return;
   }
   std::optional<std::uint64_t> page_size;
-  v.Field("page_size", page_size, kBlockSize);
+  v.Doc("Another name of block_size, in the flat form alone.")
+      .Field("page_size", page_size, kBlockSize);
   if (page_size && draft.block_size) {
     v.Fail("page_size", "is another name of block_size; give one of them");
   } else if (page_size) {
@@ -127,35 +132,64 @@ std::string_view WorkerRoleName(WorkerRole role) { return NameOf(kRoles, role); 
 
 void EngineFields(Decoder& v, SettingsDraft& draft, bool allow_page_size) {
   EngineSettings& s = draft.settings;
-  v.Field("backend", s.backend, kBackends);
-  v.Field("num_gpu_blocks", s.num_gpu_blocks, kBlockCount);
-  v.Field("block_size", draft.block_size, kBlockSize);
-  v.Field("max_model_len", s.max_model_len, config::kPositive);
-  v.Limit("max_num_seqs", s.max_num_seqs, config::kPositive, kUnlimited);
-  v.Limit("max_num_batched_tokens", s.max_num_batched_tokens, config::kPositive, kUnlimited);
-  v.Field("prefill_schedule_interval", s.prefill_schedule_interval, config::kPositive);
-  v.Field("prefill_decode_interval", s.prefill_decode_interval);
-  v.Field("enable_prefix_caching", s.enable_prefix_caching);
-  v.Field("enable_chunked_prefill", s.enable_chunked_prefill);
-  v.Field("speedup_ratio", s.speedup_ratio, config::kNonNegative);
-  v.Field("decode_speedup_ratio", s.decode_speedup_ratio, config::kNonNegative);
-  v.Field("aic_nextn", draft.draft_tokens, {.min = 1, .max = 5});
-  v.Field("aic_nextn_accept_rates", draft.accept_rates);
-  v.Field("aic_mtp_seed", s.speculative_seed);
-  v.Field("worker_type", s.worker_role, kRoles);
-  v.Field("preemption_mode", s.preemption_mode, kPreemptionModes);
-  v.Field("emit_kv_events", s.emit_kv_events);
-  v.Field("emit_kv_token_ids", s.emit_kv_token_ids);
-  v.Field("kv_transfer_bytes_per_token", s.kv_transfer_bytes_per_token, config::kPositive);
-  v.Field("kv_bytes_per_token", draft.kv_bytes_per_token, config::kPositive);
-  v.Field("kv_cache_bytes_per_token", s.kv_cache_bytes_per_token, config::kPositive);
-  v.Field("kv_transfer_bandwidth", s.kv_transfer_bandwidth_gbps, config::kNonNegative);
-  v.Field("kv_transfer_timing_mode", s.kv_transfer_timing, kTransferTimings);
+  v.Doc("The engine whose scheduler and cache are simulated.")
+      .Field("backend", s.backend, kBackends);
+  v.Doc("KV blocks of a rank; with the timing model ais by default what the GPU memory leaves.")
+      .Field("num_gpu_blocks", s.num_gpu_blocks, kBlockCount);
+  v.Doc("Tokens of a KV block; null: vllm 64, sglang 1, trtllm 32.")
+      .Field("block_size", draft.block_size, kBlockSize);
+  v.Doc("Longest sequence in tokens, prompt and output; null: no limit.")
+      .Field("max_model_len", s.max_model_len, config::kPositive);
+  v.Doc("Running requests of a rank; null: no limit.")
+      .Limit("max_num_seqs", s.max_num_seqs, config::kPositive, kUnlimited);
+  v.Doc("Tokens of a pass; null: no limit.")
+      .Limit("max_num_batched_tokens", s.max_num_batched_tokens, config::kPositive, kUnlimited);
+  v.Doc("Prompts are scheduled in every n-th pass (vllm).")
+      .Field("prefill_schedule_interval", s.prefill_schedule_interval, config::kPositive);
+  v.Doc("Decode passes between two prefill passes (sglang).")
+      .Field("prefill_decode_interval", s.prefill_decode_interval);
+  v.Doc("Prompts reuse the KV blocks of equal prefixes.")
+      .Field("enable_prefix_caching", s.enable_prefix_caching);
+  v.Doc("Prompts may be computed in several passes.")
+      .Field("enable_chunked_prefill", s.enable_chunked_prefill);
+  v.Doc("Divides all pass times; 0: not scaled.")
+      .Field("speedup_ratio", s.speedup_ratio, config::kNonNegative);
+  v.Doc("Divides decode times; 0: not scaled.")
+      .Field("decode_speedup_ratio", s.decode_speedup_ratio, config::kNonNegative);
+  v.Doc("Tokens drafted by speculative decoding in a step; null: none.")
+      .Field("aic_nextn", draft.draft_tokens, {.min = 1, .max = 5});
+  v.Doc(
+       "Comma list: probability that each draft is accepted after those before it (default "
+       "0.85,0.3,0,0,0).")
+      .Field("aic_nextn_accept_rates", draft.accept_rates);
+  v.Doc("Seed of the accepted drafts.").Field("aic_mtp_seed", s.speculative_seed);
+  v.Doc("Whole requests, or one half of prefill/decode disaggregation.")
+      .Field("worker_type", s.worker_role, kRoles);
+  v.Doc("Which running request gives way when KV blocks run out: the last one or the first one.")
+      .Field("preemption_mode", s.preemption_mode, kPreemptionModes);
+  v.Doc("Reports stored and removed blocks, also without a KV router.")
+      .Field("emit_kv_events", s.emit_kv_events);
+  v.Doc("Events carry token ids; needs emit_kv_events.")
+      .Field("emit_kv_token_ids", s.emit_kv_token_ids);
+  v.Doc("Bytes of KV cache that a handoff moves for a token.")
+      .Field("kv_transfer_bytes_per_token", s.kv_transfer_bytes_per_token, config::kPositive);
+  v.Doc("Another name of kv_transfer_bytes_per_token.")
+      .Field("kv_bytes_per_token", draft.kv_bytes_per_token, config::kPositive);
+  v.Doc("Bytes of KV cache of a token on a rank.")
+      .Field("kv_cache_bytes_per_token", s.kv_cache_bytes_per_token, config::kPositive);
+  v.Doc("Bandwidth of the handoff in 10^9 bytes/s; null: no delay.")
+      .Field("kv_transfer_bandwidth", s.kv_transfer_bandwidth_gbps, config::kNonNegative);
+  v.Doc("A handoff moves the whole prompt, or what the decode worker has not cached.")
+      .Field("kv_transfer_timing_mode", s.kv_transfer_timing, kTransferTimings);
+  v.Doc("How long a pass takes; see the timing models (default polynomial).");
   draft.timing_model = v.Raw("timing_model");
   draft.timing_path = v.PathOf("timing_model");
-  v.Object("sglang", [&](Decoder& inner) { SglangFields(inner, draft, allow_page_size); });
-  v.Object("trtllm", [](Decoder& inner) {
+  v.Doc("Settings of the SGLang scheduler.").Object("sglang", [&](Decoder& inner) {
+    SglangFields(inner, draft, allow_page_size);
+  });
+  v.Doc("Settings of the TensorRT-LLM scheduler.").Object("trtllm", [](Decoder& inner) {
     TrtllmPolicy policy = TrtllmPolicy::kGuaranteedNoEvict;
+    inner.Doc("Requests start when their whole sequence fits.");
     inner.Field("capacity_scheduler_policy", policy, kTrtllmPolicies);
   });
   v.Refuse("native_host_offload", "is refused: offload of KV blocks is not modelled");
@@ -167,11 +201,16 @@ void EngineFields(Decoder& v, SettingsDraft& draft, bool allow_page_size) {
 
 void LaunchFields(Decoder& v, SettingsDraft& draft) {
   EngineSettings& s = draft.settings;
-  v.Field("dp_size", s.dp_size, kRankCount);
-  v.Field("tensor_parallel_size", s.tensor_parallel_size, config::kPositive);
-  v.Field("pipeline_parallel_size", s.pipeline_parallel_size, config::kPositive);
-  v.Field("startup_time", s.startup_time_s, config::kNonNegative);
-  v.Field("num_gpu_blocks_is_explicit", s.num_gpu_blocks_is_explicit);
+  v.Doc("Data-parallel ranks of a worker, each with its own scheduler and cache.")
+      .Field("dp_size", s.dp_size, kRankCount);
+  v.Doc("GPUs of a rank by tensor parallelism; counts GPU hours.")
+      .Field("tensor_parallel_size", s.tensor_parallel_size, config::kPositive);
+  v.Doc("Pipeline stages; counts GPU hours.")
+      .Field("pipeline_parallel_size", s.pipeline_parallel_size, config::kPositive);
+  v.Doc("Seconds until a worker that is added later works.")
+      .Field("startup_time", s.startup_time_s, config::kNonNegative);
+  v.Doc("Whether num_gpu_blocks is meant; true when it is given.")
+      .Field("num_gpu_blocks_is_explicit", s.num_gpu_blocks_is_explicit);
   draft.dp_given = v.Has("dp_size");
   draft.tensor_parallel_given = v.Has("tensor_parallel_size");
   draft.pipeline_parallel_given = v.Has("pipeline_parallel_size");
@@ -179,16 +218,27 @@ void LaunchFields(Decoder& v, SettingsDraft& draft) {
   constexpr std::array<std::string_view, 3> kShares = {
       "gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction"};
   for (std::size_t i = 0; i < kShares.size(); ++i) {
+    v.Doc("Share of the GPU memory for weights and KV cache; needs the timing model ais.");
     v.Field(kShares[i], draft.memory_fractions[i], config::kShare);
     if (draft.memory_fractions[i]) {
       draft.needs_model = kShares[i];
     }
   }
-  v.Field("cuda_graph_reserved_bytes", draft.cuda_graph_bytes);
+  v.Doc("Bytes of GPU memory set aside for captured graphs; needs the timing model ais.")
+      .Field("cuda_graph_reserved_bytes", draft.cuda_graph_bytes);
   if (draft.cuda_graph_bytes) {
     draft.needs_model = "cuda_graph_reserved_bytes";
   }
-  v.Object("dynamo", [&](Decoder& inner) { DynamoFields(inner, draft); });
+  v.Doc("Settings of live workers; other values than the default are refused here.")
+      .Object("dynamo", [&](Decoder& inner) { DynamoFields(inner, draft); });
+}
+
+Json EngineSettingsSchema() {
+  return config::DescribeFields([](Decoder& v) {
+    SettingsDraft draft;
+    v.Object("engine", [&draft](Decoder& engine) { EngineFields(engine, draft, false); });
+    LaunchFields(v, draft);
+  });
 }
 
 Result<EngineSettings> DecodeEngineSettings(const Json& value, std::string_view where) {

@@ -16,6 +16,10 @@ namespace dynosim::engine {
 Result<EngineSettings> DecodeEngineSettings(const Json& value, std::string_view where);
 
 // Spellings of the configuration.
+// JSON schema of the nested form, with defaults and descriptions. Rules between fields are not in
+// it.
+Json EngineSettingsSchema();
+
 std::string_view BackendName(Backend backend);
 std::string_view WorkerRoleName(WorkerRole role);
 std::string_view RouterQueuePolicyName(RouterQueuePolicy policy);

@@ -78,6 +78,9 @@ void Completion::OnEvent(std::uint32_t index, const StreamEvent& event) {
     case StreamEvent::Kind::kRejected:
       Fail({.status = 400, .message = event.text, .param = {}});
       break;
+    case StreamEvent::Kind::kRefused:
+      Fail({.status = context_.refused_status, .message = event.text, .param = {}});
+      break;
     case StreamEvent::Kind::kFailed:
       Fail({.status = 503, .message = event.text, .param = {}});
       break;

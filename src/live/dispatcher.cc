@@ -6,13 +6,17 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "live/engine_host.h"
 #include "live/live_request.h"
+#include "live/router_setup.h"
 #include "live/worker_link.h"
+#include "router/config.h"
+#include "router/registry.h"
 #include "router/router.h"
 #include "workload/request.h"
 
@@ -26,6 +30,8 @@ std::uint32_t Dispatcher::AddWorker(std::unique_ptr<WorkerLink> link) {
     workers_.emplace_back();
   }
   workers_[place] = {.link = std::move(link), .aside = false, .load = {}};
+  workers_[place].caches.resize(workers_[place].link->card().ranks);
+  MakeRouter();
   return place;
 }
 
@@ -39,11 +45,16 @@ void Dispatcher::RemoveWorker(std::uint32_t place) {
     }
   }
   workers_[place].aside = true;
+  MakeRouter();
   OnBatch(lost);
   workers_[place] = {};
 }
 
-void Dispatcher::SetAside(std::uint32_t place, bool aside) { workers_[place].aside = aside; }
+void Dispatcher::SetAside(std::uint32_t place, bool aside) {
+  if (std::exchange(workers_[place].aside, aside) != aside) {
+    MakeRouter();
+  }
+}
 
 std::size_t Dispatcher::available() const {
   return static_cast<std::size_t>(std::ranges::count_if(workers_, &Worker::Available));
@@ -74,13 +85,13 @@ bool Dispatcher::Busy(const Worker& worker) const {
     return limit && value > static_cast<double>(*limit);
   };
   const auto blocks = static_cast<double>(worker.load.blocks);
-  const double all_blocks = static_cast<double>(card.total_blocks) * card.ranks;
-  const auto prefill = static_cast<double>(worker.load.prefill_tokens);
+  const double all_blocks = static_cast<double>(card.total_blocks) * card.ranks * card.members;
+  const auto prefill = static_cast<double>(worker.load.prefill_tokens) / card.members;
   return over(limits_.active_decode_blocks, blocks / all_blocks) ||
          over(limits_.active_prefill_tokens, prefill) ||
          over(limits_.active_prefill_tokens_frac,
               prefill / static_cast<double>(card.max_num_batched_tokens)) ||
-         (limits_.requests && worker.load.requests >= *limits_.requests);
+         (limits_.requests && worker.load.requests >= *limits_.requests * card.members);
 }
 
 bool Dispatcher::AllBusy() const {
@@ -118,20 +129,119 @@ std::uint32_t Dispatcher::Choose(const LiveRequest& request) {
   return place;
 }
 
-void Dispatcher::UseRouter(std::unique_ptr<router::Router> router, const router::PoolShape& shape,
+void Dispatcher::UsePolicy(const router::RouterSettings& settings, bool keep_caches,
                            std::function<double()> now_ms) {
-  router_ = std::move(router);
-  shape_ = shape;
+  settings_ = settings;
+  keep_caches_ = keep_caches;
   now_ms_ = std::move(now_ms);
+  MakeRouter();
+}
+
+// A router over the workers that are there, with what the last one knew: caches, and requests in
+// flight or in its queue.
+void Dispatcher::MakeRouter() {
+  if (now_ms_ == nullptr) {
+    return;  // no policy
+  }
+  places_.clear();
+  for (Worker& worker : workers_) {
+    worker.number = workload::kNone;
+  }
+  for (std::uint32_t place = 0; place < workers_.size(); ++place) {
+    if (workers_[place].Available()) {
+      workers_[place].number = static_cast<std::uint32_t>(places_.size());
+      places_.push_back(place);
+    }
+  }
+  router_ = nullptr;
+  if (!places_.empty()) {
+    const WorkerCard& card = workers_[places_.front()].link->card();
+    shape_ = ShapeOf(card, static_cast<std::uint32_t>(places_.size()));
+    shape_.id_mask = RequestTable::kPlaceMask;
+    router_ = router::MakeRouter(settings_, shape_, router::PoolRole::kAggregated);
+    for (const std::uint32_t place : places_) {
+      for (std::uint32_t rank = 0; rank < shape_.ranks && router_->WantsEvents(); ++rank) {
+        const auto& cache = workers_[place].caches[rank];
+        const std::vector<std::uint64_t> blocks(cache.begin(), cache.end());
+        router_->OnStored(shape_.NumberOf({workers_[place].number, rank}), blocks);
+      }
+    }
+  }
+  for (Stream& stream : streams_) {
+    if (stream.number != 0 && stream.routed != workload::kNone) {
+      Readmit(stream);
+    }
+  }
+  ApplyDecisions();
+}
+
+// Tells a new router of a request that the last one had. One whose worker has gone, or that does
+// not fit into the limits of the new one, counts nowhere.
+void Dispatcher::Readmit(Stream& stream) {
+  const LiveRequest* live = table_.Find(stream.routed);
+  const std::uint32_t worker =
+      stream.worker == workload::kNone ? workload::kNone : workers_[stream.worker].number;
+  if (router_ == nullptr || live == nullptr) {
+    return;
+  }
+  const workload::Request request = {.id = stream.routed,
+                                     .arrival_ms = now_ms_(),
+                                     .prompt_tokens = live->prompt.size(),
+                                     .output_tokens = live->output_tokens,
+                                     .priority = live->priority};
+  if (stream.worker == workload::kNone) {
+    (void)router_->Place({.request = request, .source = table_, .forced = {}}, now_ms_(),
+                         decisions_);
+    return;
+  }
+  const std::size_t before = decisions_.size();
+  bool counts = worker != workload::kNone;
+  if (counts) {
+    const router::Target target = {worker, stream.rank % shape_.ranks};
+    counts =
+        router_
+            ->Place({.request = request, .source = table_, .forced = target}, now_ms_(), decisions_)
+            .has_value();
+    if (counts && decisions_.size() == before) {
+      router_->CancelPending(request.id);
+      counts = false;
+    }
+    decisions_.resize(before);
+  }
+  if (!counts) {
+    table_.Remove(std::exchange(stream.routed, workload::kNone));
+  } else if (stream.length != stream.prompt) {
+    router_->PrefillDone(request.id, now_ms_(), decisions_);
+  }
 }
 
 void Dispatcher::OnKvChanges(const std::vector<KvChange>& changes) {
   for (const KvChange& change : changes) {
-    const std::uint32_t target = shape_.NumberOf({change.worker, change.rank});
+    Worker& worker = workers_[change.worker];
+    if (change.rank >= worker.caches.size()) {
+      continue;
+    }
+    const std::vector<std::uint64_t>* blocks = &change.blocks;
+    std::vector<std::uint64_t> fresh;
+    if (keep_caches_) {
+      // Only what is new counts: events of another process may come twice.
+      std::set<std::uint64_t>& cache = worker.caches[change.rank];
+      for (const std::uint64_t block : change.blocks) {
+        if (change.stored ? cache.insert(block).second : cache.erase(block) != 0) {
+          fresh.push_back(block);
+        }
+      }
+      blocks = &fresh;
+    }
+    if (worker.number == workload::kNone || !WantsKvEvents()) {
+      continue;
+    }
+    const std::uint32_t target = shape_.NumberOf({worker.number, change.rank});
+    ++(change.stored ? kv_stored_ : kv_removed_);
     if (change.stored) {
-      router_->OnStored(target, change.blocks);
+      router_->OnStored(target, *blocks);
     } else {
-      router_->OnRemoved(target, change.blocks);
+      router_->OnRemoved(target, *blocks);
     }
   }
 }
@@ -153,7 +263,7 @@ Result<std::uint64_t> Dispatcher::Submit(std::shared_ptr<const LiveRequest> requ
             .length = request->prompt.size()};
   const std::uint64_t number = stream.number;
   ++in_flight_;
-  if (router_ != nullptr) {
+  if (now_ms_ != nullptr) {
     if (auto routed = Route(stream, std::move(request)); !routed) {
       Remove(stream);
       return std::unexpected(std::move(routed).error());
@@ -171,12 +281,16 @@ void Dispatcher::Send(Stream& stream, std::uint32_t place, std::uint32_t rank,
                       std::shared_ptr<const LiveRequest> request) {
   Worker& worker = workers_[place];
   stream.worker = place;
+  stream.rank = rank == workload::kNone ? 0 : rank;
   ++worker.load.requests;
   worker.load.prefill_tokens += stream.prompt;
   worker.link->Submit(rank, stream.number, std::move(request));
 }
 
 Result<void> Dispatcher::Route(Stream& stream, std::shared_ptr<const LiveRequest> request) {
+  if (router_ == nullptr) {
+    return FailedError("", "no worker is there");
+  }
   const double now_ms = now_ms_();
   const workload::Request routed = table_.Add(request, now_ms);
   const std::size_t place = RequestTable::PlaceOf(routed.id);
@@ -200,8 +314,8 @@ Result<void> Dispatcher::Route(Stream& stream, std::shared_ptr<const LiveRequest
 void Dispatcher::ApplyDecisions() {
   for (const router::Decision& decision : std::exchange(decisions_, {})) {
     Stream* stream = Find(routed_streams_[RequestTable::PlaceOf(decision.request.id)]);
-    if (stream != nullptr && stream->routed == decision.request.id) {
-      Send(*stream, decision.target.worker, decision.target.rank,
+    if (stream != nullptr && stream->routed == decision.request.id && stream->waiting != nullptr) {
+      Send(*stream, places_[decision.target.worker], decision.target.rank,
            std::exchange(stream->waiting, nullptr));
     }
   }
@@ -211,7 +325,9 @@ void Dispatcher::Unroute(const Stream& stream) {
   if (stream.routed == workload::kNone) {
     return;
   }
-  if (stream.worker == workload::kNone) {
+  if (router_ == nullptr) {
+    // Nobody counts it.
+  } else if (stream.worker == workload::kNone) {
     router_->CancelPending(stream.routed);
   } else {
     router_->Terminal(stream.routed, now_ms_(), decisions_);
@@ -232,7 +348,7 @@ void Dispatcher::AddTokens(Stream& stream, std::uint64_t tokens) {
     worker.load.prefill_tokens -= stream.prompt;
     worker.load.blocks += blocks(stream.length);
     const LiveRequest* routed = table_.Find(stream.routed);
-    if (routed != nullptr && tokens < routed->output_tokens) {
+    if (routed != nullptr && router_ != nullptr && tokens < routed->output_tokens) {
       router_->PrefillDone(stream.routed, now_ms_(), decisions_);
     }
   }

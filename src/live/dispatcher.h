@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "live/engine_host.h"
 #include "live/live_request.h"
 #include "live/worker_link.h"
+#include "router/config.h"
 #include "router/router.h"
 #include "workload/request.h"
 
@@ -69,10 +71,17 @@ class Dispatcher {
   const WorkerCard* AnyCard() const;
   void ForEach(const std::function<void(const WorkerCard&)>& f) const;
 
-  // Requests are placed by `router` from now on; workers do not change any more.
-  void UseRouter(std::unique_ptr<router::Router> router, const router::PoolShape& shape,
+  // Requests are placed by a policy of the router module from now on. The router is made anew when
+  // workers come or go: `keep_caches` keeps what is known of the caches of the others for it. All
+  // workers must be of one shape then.
+  void UsePolicy(const router::RouterSettings& settings, bool keep_caches,
                  std::function<double()> now_ms);
+  bool WantsKvEvents() const { return router_ != nullptr && router_->WantsEvents(); }
+  // `worker` is a place.
   void OnKvChanges(const std::vector<KvChange>& changes);
+  // Events that the router has been told, by what they said.
+  std::uint64_t kv_stored() const { return kv_stored_; }
+  std::uint64_t kv_removed() const { return kv_removed_; }
   std::uint64_t pending() const { return router_ == nullptr ? 0 : router_->Pending(); }
 
   BusyLimits& limits() { return limits_; }
@@ -93,6 +102,8 @@ class Dispatcher {
     std::unique_ptr<WorkerLink> link;  // null: gone
     bool aside = false;
     WorkerLoad load;
+    std::uint32_t number = workload::kNone;         // in the router; kNone: not there
+    std::vector<std::set<std::uint64_t>> caches{};  // by rank, when they are kept
     bool Available() const { return link != nullptr && !aside; }
   };
   struct Stream {
@@ -100,6 +111,7 @@ class Dispatcher {
     std::shared_ptr<StreamListener> listener;
     std::uint32_t index = 0;
     std::uint32_t worker = workload::kNone;  // kNone: not placed yet
+    std::uint32_t rank = 0;
     std::uint64_t prompt = 0;
     std::uint64_t length = 0;                      // tokens so far, prompt included
     std::uint32_t routed = workload::kNone;        // id in the router's table
@@ -128,9 +140,16 @@ class Dispatcher {
   std::uint64_t in_flight_ = 0;
   std::vector<std::shared_ptr<StreamListener>> touched_;
 
+  void MakeRouter();
+  void Readmit(Stream& stream);
+
   // With a router only.
+  router::RouterSettings settings_;
+  bool keep_caches_ = false;
+  std::vector<std::uint32_t> places_;  // of workers, by their number in the router
   std::unique_ptr<router::Router> router_;
   router::PoolShape shape_;
+  std::uint64_t kv_stored_ = 0, kv_removed_ = 0;
   std::function<double()> now_ms_;
   RequestTable table_;
   std::vector<std::uint64_t> routed_streams_;  // by place in the table

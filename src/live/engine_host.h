@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/settings.h"
 #include "live/clock.h"
+#include "live/handoff_coordinator.h"
 #include "live/live_request.h"
 #include "live/worker_metrics.h"
 #include "live/zmq_publisher.h"
@@ -25,6 +27,7 @@ struct StreamEvent {
     kTokens,    // amount: tokens that came, after all earlier ones
     kFinished,  // all tokens have come
     kRejected,  // the engine will never serve it; text says why
+    kRefused,   // a router's limits refuse it now; text says why
     kFailed,    // the worker broke; text says why
     kLost,      // the worker has gone; the request can go on elsewhere
   };
@@ -46,10 +49,14 @@ struct KvChange {
 };
 
 struct HostOptions {
-  engine::EngineSettings engine;
+  engine::EngineSettings engine{};
   std::uint32_t workers = 1;
+  // Instead of them: a prefill and a decode pool. Their workers are numbered in this order, and all
+  // requests go to worker 0, for both pools.
+  std::optional<HandoffOptions> pools{};
   bool make_up_lateness = false;
-  // Null: not published. Channel worker * dp_size + rank.
+  // Null: not published. One channel per rank, worker by worker; KV events have no channels for
+  // decode workers.
   ZmqPublisher* kv_events = nullptr;
   ZmqPublisher* pass_metrics = nullptr;
   bool positional_kv_events = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frontend process: HTTP API and router over workers of other processes.
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -28,9 +29,27 @@ Result<void> RunFrontend(const FrontendServerOptions& options) {
   Dispatcher dispatcher(options.router, options.frontend.output.seed);
   dispatcher.limits() = options.limits;
   Frontend frontend(
-      options.frontend, dispatcher, [&] { return clock.NowMs(); }, [](MetricsText&) {});
+      options.frontend, dispatcher, [&] { return clock.NowMs(); },
+      [&](MetricsText& page) {
+        if (!dispatcher.WantsKvEvents()) {
+          return;
+        }
+        const auto count = [&](const char* type, std::uint64_t value) {
+          page.Counter("dynamo_component_kv_cache_events_applied",
+                       "KV events of workers that the router has been told",
+                       {{"event_type", type}, {"status", "ok"}}, static_cast<double>(value));
+        };
+        count("stored", dispatcher.kv_stored());
+        count("removed", dispatcher.kv_removed());
+      });
   handler = &frontend;
   WorkerWatch watch(server, dispatcher, options.frontend.model);
+  if (options.policy) {
+    dispatcher.UsePolicy(*options.policy, true, [&] { return clock.NowMs(); });
+    if (options.policy->mode == "kv_router" && options.policy->kv.use_kv_events) {
+      watch.FollowKvEvents();
+    }
+  }
   for (const WorkerAddress& address : options.addresses) {
     watch.WatchAddress(address);
   }

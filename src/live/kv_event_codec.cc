@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <msgpack.hpp>
 
@@ -139,6 +143,72 @@ std::string EncodeKvEvents(const engine::KvEventBuffer& events, std::uint32_t ra
   }
   packer.pack_uint32(rank);
   return bytes.Take();
+}
+
+namespace {
+
+std::string_view TextOf(const msgpack::object& object) {
+  return object.type == msgpack::type::STR
+             ? std::string_view(object.via.str.ptr, object.via.str.size)
+             : std::string_view();
+}
+
+// Integers only: hashes of bytes belong to another scheme.
+std::vector<std::uint64_t> HashesOf(const msgpack::object& object) {
+  std::vector<std::uint64_t> out;
+  if (object.type == msgpack::type::ARRAY) {
+    for (const msgpack::object& item : std::span(object.via.array.ptr, object.via.array.size)) {
+      if (item.type == msgpack::type::POSITIVE_INTEGER) {
+        out.push_back(item.via.u64);
+      }
+    }
+  }
+  return out;
+}
+
+// An event as a map, or as an array [tag, hashes, ...].
+std::optional<KvUpdate> UpdateOf(const msgpack::object& event) {
+  std::string_view type;
+  std::vector<std::uint64_t> blocks;
+  if (event.type == msgpack::type::ARRAY && event.via.array.size >= 2) {
+    type = TextOf(event.via.array.ptr[0]);
+    blocks = HashesOf(event.via.array.ptr[1]);
+  } else if (event.type == msgpack::type::MAP) {
+    for (const auto& [key, value] : std::span(event.via.map.ptr, event.via.map.size)) {
+      if (TextOf(key) == "type") {
+        type = TextOf(value);
+      } else if (TextOf(key) == "block_hashes") {
+        blocks = HashesOf(value);
+      }
+    }
+  }
+  if (type != "BlockStored" && type != "BlockRemoved") {
+    return std::nullopt;
+  }
+  return KvUpdate{.stored = type == "BlockStored", .blocks = std::move(blocks)};
+}
+
+}  // namespace
+
+std::vector<KvUpdate> DecodeKvEvents(std::string_view payload) {
+  std::vector<KvUpdate> out;
+  try {
+    const msgpack::object_handle handle = msgpack::unpack(payload.data(), payload.size());
+    const msgpack::object& batch = handle.get();
+    if (batch.type != msgpack::type::ARRAY || batch.via.array.size < 2 ||
+        batch.via.array.ptr[1].type != msgpack::type::ARRAY) {
+      return {};
+    }
+    const msgpack::object& events = batch.via.array.ptr[1];
+    for (const msgpack::object& event : std::span(events.via.array.ptr, events.via.array.size)) {
+      if (auto update = UpdateOf(event)) {
+        out.push_back(*std::move(update));
+      }
+    }
+  } catch (const std::exception&) {
+    return {};
+  }
+  return out;
 }
 
 std::string EncodePassMetrics(const engine::ForwardPassMetrics& m, std::string_view worker_id,

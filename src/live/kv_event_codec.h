@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/effects.h"
 #include "engine/kv_event_buffer.h"
@@ -22,6 +23,14 @@ struct KvEventForm {
 // any more are told without token ids.
 std::string EncodeKvEvents(const engine::KvEventBuffer& events, std::uint32_t rank,
                            double unix_time_s, const RequestTable& table, const KvEventForm& form);
+
+// What a batch says of a cache, in order; both forms of events are understood. Empty for bytes that
+// are no batch.
+struct KvUpdate {
+  bool stored = true;
+  std::vector<std::uint64_t> blocks;
+};
+std::vector<KvUpdate> DecodeKvEvents(std::string_view payload);
 
 // `metrics` may be all zeros (a heartbeat).
 std::string EncodePassMetrics(const engine::ForwardPassMetrics& metrics, std::string_view worker_id,

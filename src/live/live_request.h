@@ -68,7 +68,8 @@ class RequestTable final : public workload::RequestSource {
   const LiveRequest* Find(std::uint32_t id) const;
   std::size_t size() const { return count_; }
   // Ids of requests that are here at the same time have different places; places are small.
-  static std::size_t PlaceOf(std::uint32_t id) { return id & ((1U << kSlotBits) - 1); }
+  static constexpr std::uint32_t kPlaceMask = (1U << kSlotBits) - 1;
+  static std::size_t PlaceOf(std::uint32_t id) { return id & kPlaceMask; }
 
   std::optional<double> NextReadyMs() const override { return std::nullopt; }
   bool Exhausted() const override { return true; }

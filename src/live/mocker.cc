@@ -83,8 +83,12 @@ class WorkerStream final : public StreamListener,
 class WorkerServer {
  public:
   WorkerServer(const WorkerOptions& options, Dispatcher& dispatcher, const EngineHost& host,
-               std::vector<WorkerCard> cards)
-      : options_(options), dispatcher_(dispatcher), host_(host), cards_(std::move(cards)) {}
+               std::string process)
+      : options_(options),
+        dispatcher_(dispatcher),
+        host_(host),
+        process_(std::move(process)),
+        cards_(options.Cards(process_ + "-")) {}
 
   void Drain() { draining_ = true; }
 
@@ -102,8 +106,9 @@ class WorkerServer {
       Begin(exchange, request);
     } else if (get && request.path == "/metrics") {
       MetricsText page;
-      for (std::uint32_t id = 0; id < options_.workers; ++id) {
-        WriteWorkerMetrics(host_.Stats(id), options_.engine, cards_[id].id, page);
+      for (std::uint32_t id = 0; id < options_.count(); ++id) {
+        WriteWorkerMetrics(host_.Stats(id), options_.engine_of(id),
+                           process_ + "-" + options_.name_of(id), page);
       }
       exchange->Respond(200, "text/plain; version=0.0.4; charset=utf-8", page.Text());
     } else if (get && (request.path == "/health" || request.path == "/live" ||
@@ -127,7 +132,7 @@ class WorkerServer {
     std::uint32_t index = 0;
     const std::string_view number = std::string_view(request.path).substr(11);
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
-    if (error != std::errc() || WorkerPath(index) != request.path || index >= options_.workers) {
+    if (error != std::errc() || WorkerPath(index) != request.path || index >= cards_.size()) {
       Refuse(exchange, 404, "no such worker: " + request.path);
       return;
     }
@@ -146,6 +151,7 @@ class WorkerServer {
   const WorkerOptions& options_;
   Dispatcher& dispatcher_;
   const EngineHost& host_;
+  std::string process_;
   std::vector<WorkerCard> cards_;
   bool draining_ = false;
 };
@@ -170,26 +176,19 @@ Result<void> RunMocker(const MockerOptions& options) {
                       handler->Handle(exchange, request);
                     });
   DYNO_TRY_VOID(server.Listen());
-  DYNO_TRY(const Publishers publishers, OpenPublishers(worker.ports, worker.engine.dp_size));
+  DYNO_TRY(const Publishers publishers, OpenPublishers(worker.ports, worker.Ranks()));
   Dispatcher dispatcher(RouterMode::kRoundRobin, 0);
   EventQueue queue(server, dispatcher);
-  EngineHost host(
-      {.engine = worker.engine,
-       .workers = worker.workers,
-       .make_up_lateness = worker.make_up_lateness,
-       .kv_events = publishers.kv_events.get(),
-       .pass_metrics = publishers.pass_metrics.get(),
-       .positional_kv_events = worker.ports.positional,
-       .startup_ms = worker.startup_ms,
-       .deliver = [&](std::vector<StreamEvent>&& batch) { queue.Push(std::move(batch)); }});
+  HostOptions host_options = worker.Host(publishers);
+  host_options.deliver = [&](std::vector<StreamEvent>&& batch) { queue.Push(std::move(batch)); };
+  EngineHost host(std::move(host_options));
   // The port makes ids unique on a host, the process id over restarts.
   const std::string process = fmt::format("{}-{}", server.port(), getpid());
-  std::vector<WorkerCard> cards;
-  for (std::uint32_t id = 0; id < worker.workers; ++id) {
-    cards.push_back(MakeCard(worker.engine, fmt::format("{}-{}", process, id)));
-    dispatcher.AddWorker(std::make_unique<LocalLink>(host, id, cards.back()));
+  const std::vector<WorkerCard> cards = worker.Cards(process + "-");
+  for (std::uint32_t place = 0; place < cards.size(); ++place) {
+    dispatcher.AddWorker(std::make_unique<LocalLink>(host, place, cards[place]));
   }
-  WorkerServer worker_server(worker, dispatcher, host, cards);
+  WorkerServer worker_server(worker, dispatcher, host, process);
   handler = &worker_server;
   Registration registration;
   bool withdrawn = options.discovery_dir.empty();

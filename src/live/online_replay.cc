@@ -18,6 +18,8 @@
 #include "engine/worker.h"
 #include "kv/events.h"
 #include "live/clock.h"
+#include "live/online_pools.h"
+#include "live/router_setup.h"
 #include "live/worker_driver.h"
 #include "router/registry.h"
 #include "router/router.h"
@@ -32,9 +34,6 @@ namespace dynosim::live {
 
 namespace {
 
-// Longest wait between two looks at the progress hook.
-constexpr double kLookMs = 100.0;
-
 class OnlineRun {
  public:
   OnlineRun(const scenario::Scenario& scenario, workload::RequestSource& source,
@@ -45,11 +44,9 @@ class OnlineRun {
         clock_(clock),
         wait_(wait),
         recorder_(source.RequestCount(), scenario.capture_per_request, source.Agentic() != nullptr),
-        shape_{.workers = scenario.num_workers,
-               .ranks = scenario.engine.dp_size,
-               .block_size = scenario.engine.block_size,
-               .max_batched_tokens = scenario.engine.max_num_batched_tokens},
-        router_(router::MakeRouter(scenario.router, shape_, router::PoolRole::kAggregated)) {
+        shape_(ShapeOf(scenario.engine, scenario.num_workers)),
+        router_(router::MakeRouter(RouterOf(scenario.router, scenario.engine), shape_,
+                                   router::PoolRole::kAggregated)) {
     for (std::uint32_t place = 0; place < scenario.num_workers; ++place) {
       workers_.push_back(std::make_unique<PlayedWorker>(*this, place));
       recorder_.AddWorker(sim::Pool::kAggregated, place);
@@ -218,6 +215,9 @@ class OnlineRun {
 Result<sim::Outcome> RunOnline(const scenario::Scenario& scenario, workload::RequestSource& source,
                                const sim::RunHooks& hooks, const Clock& clock,
                                const WaitUntil& wait) {
+  if (scenario.disaggregated()) {
+    return RunOnlinePools(scenario, source, hooks, clock, wait);
+  }
   return OnlineRun(scenario, source, hooks, clock, wait).Run();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plays a workload against mock workers in real time (`--replay-mode online`): the same workers and
-// records as offline, with the times at which things really happened. Aggregated topologies.
+// records as offline, with the times at which things really happened.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,9 @@
 #include "workload/source.h"
 
 namespace dynosim::live {
+
+// Longest wait between two looks at the progress hook.
+inline constexpr double kLookMs = 100.0;
 
 // Called with the time until which nothing happens; returns at that time or later.
 using WaitUntil = std::function<void(double at_ms)>;

@@ -287,10 +287,10 @@ struct RemoteLink::State : std::enable_shared_from_this<State> {
   std::vector<std::shared_ptr<ClientConnection>> idle;
 };
 
-RemoteLink::RemoteLink(HttpServer& server, WorkerAddress address, std::uint32_t index,
+RemoteLink::RemoteLink(HttpServer& server, const WorkerAddress& address, std::uint32_t index,
                        WorkerCard card, std::function<void(std::vector<StreamEvent>&&)> deliver)
     : card_(std::move(card)),
-      state_(std::make_shared<State>(server, std::move(address), index, std::move(deliver))) {}
+      state_(std::make_shared<State>(server, address, index, std::move(deliver))) {}
 
 RemoteLink::~RemoteLink() {
   for (const State::Open& stream : state_->open) {

@@ -29,7 +29,7 @@ Result<WorkerAddress> ParseWorkerAddress(const std::string& url);
 class RemoteLink final : public WorkerLink {
  public:
   // `deliver` gets the events of this worker's streams.
-  RemoteLink(HttpServer& server, WorkerAddress address, std::uint32_t index, WorkerCard card,
+  RemoteLink(HttpServer& server, const WorkerAddress& address, std::uint32_t index, WorkerCard card,
              std::function<void(std::vector<StreamEvent>&&)> deliver);
   ~RemoteLink() override;
 

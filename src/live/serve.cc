@@ -14,11 +14,10 @@
 #include "live/frontend.h"
 #include "live/http_server.h"
 #include "live/metrics.h"
+#include "live/router_setup.h"
 #include "live/serve_parts.h"
 #include "live/worker_link.h"
 #include "live/worker_metrics.h"
-#include "router/registry.h"
-#include "router/router.h"
 
 namespace dynosim::live {
 
@@ -30,45 +29,32 @@ Result<void> Serve(const ServeOptions& options) {
                       handler->Handle(exchange, std::move(request));
                     });
   DYNO_TRY_VOID(server.Listen());
-  DYNO_TRY(const Publishers publishers, OpenPublishers(worker.ports, worker.engine.dp_size));
+  DYNO_TRY(const Publishers publishers, OpenPublishers(worker.ports, worker.Ranks()));
   Dispatcher dispatcher(options.router, options.frontend.output.seed);
   dispatcher.limits() = options.limits;
   EventQueue queue(server, dispatcher);
-  const router::PoolShape shape = {.workers = worker.workers,
-                                   .ranks = worker.engine.dp_size,
-                                   .block_size = worker.engine.block_size,
-                                   .max_batched_tokens = worker.engine.max_num_batched_tokens,
-                                   .pool_blocks = worker.engine.num_gpu_blocks};
-  std::unique_ptr<router::Router> policy;
-  if (options.policy) {
-    policy = router::MakeRouter(*options.policy, shape, router::PoolRole::kAggregated);
+  HostOptions host_options = worker.Host(publishers);
+  host_options.deliver = [&](std::vector<StreamEvent>&& batch) { queue.Push(std::move(batch)); };
+  const bool routed = options.policy && !worker.pools;
+  if (routed && options.policy->mode == "kv_router" && options.policy->kv.use_kv_events) {
+    host_options.deliver_kv = [&](std::vector<KvChange>&& changes) {
+      queue.PushKv(std::move(changes));
+    };
   }
-  std::function<void(std::vector<KvChange>&&)> deliver_kv;
-  if (policy != nullptr && policy->WantsEvents()) {
-    deliver_kv = [&](std::vector<KvChange>&& changes) { queue.PushKv(std::move(changes)); };
+  EngineHost host(std::move(host_options));
+  std::uint32_t place = 0;
+  for (WorkerCard& card : worker.Cards("")) {
+    dispatcher.AddWorker(std::make_unique<LocalLink>(host, place++, std::move(card)));
   }
-  EngineHost host(
-      {.engine = worker.engine,
-       .workers = worker.workers,
-       .make_up_lateness = worker.make_up_lateness,
-       .kv_events = publishers.kv_events.get(),
-       .pass_metrics = publishers.pass_metrics.get(),
-       .positional_kv_events = worker.ports.positional,
-       .startup_ms = worker.startup_ms,
-       .deliver = [&](std::vector<StreamEvent>&& batch) { queue.Push(std::move(batch)); },
-       .deliver_kv = std::move(deliver_kv)});
-  if (policy != nullptr) {
-    dispatcher.UseRouter(std::move(policy), shape, [&] { return host.clock().NowMs(); });
-  }
-  for (std::uint32_t id = 0; id < worker.workers; ++id) {
-    dispatcher.AddWorker(
-        std::make_unique<LocalLink>(host, id, MakeCard(worker.engine, std::to_string(id))));
+  if (routed) {
+    dispatcher.UsePolicy(RouterOf(*options.policy, worker.engine), false,
+                         [&] { return host.clock().NowMs(); });
   }
   Frontend frontend(
       options.frontend, dispatcher, [&] { return host.clock().NowMs(); },
       [&](MetricsText& page) {
-        for (std::uint32_t id = 0; id < worker.workers; ++id) {
-          WriteWorkerMetrics(host.Stats(id), worker.engine, std::to_string(id), page);
+        for (std::uint32_t id = 0; id < worker.count(); ++id) {
+          WriteWorkerMetrics(host.Stats(id), worker.engine_of(id), worker.name_of(id), page);
         }
       });
   frontend.set_ready([&] { return host.started_up(); });

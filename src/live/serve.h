@@ -12,10 +12,13 @@
 #include "base/result.h"
 #include "engine/settings.h"
 #include "live/dispatcher.h"
+#include "live/engine_host.h"
 #include "live/frontend.h"
+#include "live/handoff_coordinator.h"
 #include "live/http_server.h"
 #include "live/remote_link.h"
 #include "live/serve_parts.h"
+#include "live/worker_link.h"
 #include "router/config.h"
 
 namespace dynosim::live {
@@ -26,11 +29,30 @@ using OnListening = std::function<void(std::uint16_t port, std::function<void()>
 
 // The workers of a process.
 struct WorkerOptions {
-  engine::EngineSettings engine;
+  engine::EngineSettings engine{};
   std::uint32_t workers = 1;
+  std::optional<HandoffOptions> pools{};  // instead of them
   bool make_up_lateness = false;
   double startup_ms = 0.0;
   EventPorts ports;
+
+  // All workers in order, those of a prefill pool first.
+  std::uint32_t count() const {
+    return pools ? pools->prefill_workers + pools->decode_workers : workers;
+  }
+  const engine::EngineSettings& engine_of(std::uint32_t worker) const {
+    if (!pools) {
+      return engine;
+    }
+    return worker < pools->prefill_workers ? pools->prefill : pools->decode;
+  }
+  // "0", "1", ... or "prefill-0", ..., "decode-0", ...
+  std::string name_of(std::uint32_t worker) const;
+  std::vector<std::uint32_t> Ranks() const;
+  // What requests are sent to: each worker, or both pools together.
+  std::vector<WorkerCard> Cards(const std::string& prefix) const;
+  // Without the functions that receive events.
+  HostOptions Host(const Publishers& publishers) const;
 };
 
 struct ServeOptions {
@@ -55,6 +77,7 @@ struct MockerOptions {
 
 struct FrontendServerOptions {
   RouterMode router = RouterMode::kRoundRobin;
+  std::optional<router::RouterSettings> policy{};  // a policy of the router module instead
   BusyLimits limits;
   FrontendOptions frontend;
   HttpOptions http;

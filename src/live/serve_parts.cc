@@ -27,7 +27,8 @@ constexpr std::size_t kEventsMax = 1U << 16;
 constexpr std::string_view kWorkerMark = "{worker}";
 
 // Channels of all workers, worker by worker.
-Result<std::unique_ptr<ZmqPublisher>> Open(const EventPorts& ports, std::uint32_t dp_size,
+Result<std::unique_ptr<ZmqPublisher>> Open(const EventPorts& ports,
+                                           const std::vector<std::uint32_t>& ranks,
                                            const std::vector<std::uint16_t>& first,
                                            const std::vector<std::uint16_t>& replay) {
   if (first.empty()) {
@@ -36,7 +37,7 @@ Result<std::unique_ptr<ZmqPublisher>> Open(const EventPorts& ports, std::uint32_
   PublisherOptions options;
   options.replay_topic_frame = ports.replay_topic_frame;
   for (std::size_t worker = 0; worker < first.size(); ++worker) {
-    for (std::uint32_t rank = 0; rank < dp_size; ++rank) {
+    for (std::uint32_t rank = 0; rank < ranks[worker]; ++rank) {
       const auto port = [&](const std::vector<std::uint16_t>& list) {
         return static_cast<std::uint16_t>(list.empty() ? 0 : list[worker] + rank);
       };
@@ -55,10 +56,11 @@ Result<std::unique_ptr<ZmqPublisher>> Open(const EventPorts& ports, std::uint32_
 
 }  // namespace
 
-Result<Publishers> OpenPublishers(const EventPorts& ports, std::uint32_t dp_size) {
+Result<Publishers> OpenPublishers(const EventPorts& ports,
+                                  const std::vector<std::uint32_t>& ranks) {
   Publishers out;
-  DYNO_TRY(out.kv_events, Open(ports, dp_size, ports.kv_events, ports.kv_replay));
-  DYNO_TRY(out.pass_metrics, Open(ports, dp_size, ports.pass_metrics, {}));
+  DYNO_TRY(out.kv_events, Open(ports, ranks, ports.kv_events, ports.kv_replay));
+  DYNO_TRY(out.pass_metrics, Open(ports, ranks, ports.pass_metrics, {}));
   return out;
 }
 
@@ -110,7 +112,9 @@ void EventQueue::Drain() {
     std::swap(changes, changes_);
   }
   room_.notify_all();
-  dispatcher_.OnKvChanges(changes);
+  if (!changes.empty()) {
+    dispatcher_.OnKvChanges(changes);
+  }
   dispatcher_.OnBatch(taken_);
 }
 

@@ -35,7 +35,8 @@ struct Publishers {
   std::unique_ptr<ZmqPublisher> kv_events;     // null: none
   std::unique_ptr<ZmqPublisher> pass_metrics;  // null: none
 };
-Result<Publishers> OpenPublishers(const EventPorts& ports, std::uint32_t dp_size);
+// `ranks`: of each worker. Lists of ports may be shorter: the last workers have none then.
+Result<Publishers> OpenPublishers(const EventPorts& ports, const std::vector<std::uint32_t>& ranks);
 
 // Brings batches from engine threads to the frontend's thread. Several batches that come while the
 // frontend is busy make one, so writes are merged under load. A full queue stalls the engines.

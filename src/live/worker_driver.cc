@@ -35,21 +35,76 @@ WorkerDriver::WorkerDriver(const engine::EngineSettings& settings, std::uint32_t
 
 void WorkerDriver::Submit(const workload::Request& request, std::uint32_t rank, double now_ms) {
   worker_.Submit(request, source_, rank, now_ms, false);
-  stuck_ = false;
   if (!worker_.Busy()) {
     queued_ = false;
   }
-  sink_.OnGauges(rank, worker_.core(rank).Metrics());
+  AfterCommand(rank);
 }
 
 bool WorkerDriver::Cancel(std::uint32_t request, std::uint32_t rank, double now_ms) {
   const bool found = worker_.Cancel(rank, request, now_ms);
-  stuck_ = false;
+  AfterCommand(rank);
+  return found;
+}
+
+bool WorkerDriver::QueueReservation(const workload::Request& request, std::uint32_t rank,
+                                    double now_ms, engine::Rejection& why) {
+  const bool accepted = worker_.QueueReservation(rank, request, source_, now_ms, false, why);
+  AfterCommand(rank);
+  return accepted;
+}
+
+std::optional<engine::Grant> WorkerDriver::TryReserve(std::uint32_t rank) {
+  const std::optional<engine::Grant> grant = worker_.TryReserve(rank);
+  AfterCommand(rank);
+  return grant;
+}
+
+void WorkerDriver::Activate(std::uint32_t request, std::uint32_t rank) {
+  worker_.Activate(rank, request);
+  AfterCommand(rank);
+}
+
+void WorkerDriver::ReleaseSource(std::uint32_t request, std::uint32_t rank) {
+  worker_.ReleaseSource(rank, request);
+  AfterCommand(rank);
+}
+
+void WorkerDriver::CancelSource(std::uint32_t request, std::uint32_t rank) {
+  worker_.CancelSource(rank, request);
+  AfterCommand(rank);
+}
+
+void WorkerDriver::CancelDestination(std::uint32_t request, std::uint32_t rank) {
+  worker_.CancelDestination(rank, request);
+  AfterCommand(rank);
+}
+
+// Events of commands during a pass go out with those of the pass.
+void WorkerDriver::AfterCommand(std::uint32_t rank) {
+  stuck_ = aside_ = false;
   if (!worker_.Busy()) {
     PublishEvents(rank);
   }
   sink_.OnGauges(rank, worker_.core(rank).Metrics());
-  return found;
+}
+
+bool WorkerDriver::Unstick(double now_ms) {
+  static constexpr engine::ForwardPassMetrics kIdle = {};
+  for (std::uint32_t stuck = 0; stuck < worker_.ranks(); ++stuck) {
+    if (!worker_.ActWhenStuck(stuck)) {
+      continue;
+    }
+    for (std::uint32_t rank = 0; rank < worker_.ranks(); ++rank) {
+      PublishEvents(rank);
+      sink_.OnRankPass({.rank = rank, .effects = worker_.Effects(rank), .metrics = kIdle}, 0.0,
+                       now_ms, now_ms);
+    }
+    sink_.OnPassEnd(now_ms);
+    AfterCommand(stuck);
+    return true;
+  }
+  return false;
 }
 
 void WorkerDriver::Complete(double now_ms) {
@@ -85,6 +140,10 @@ void WorkerDriver::Start(double now_ms) {
     if (!no_time) {
       return;  // late already: the caller's other work comes first
     }
+    if (options_.set_aside && !worker_.HadEffect()) {
+      aside_ = true;
+      return;
+    }
     idle_passes_ = worker_.HadEffect() ? 0 : idle_passes_ + 1;
     if (idle_passes_ > kIdlePasses) {
       idle_passes_ = 0;
@@ -109,6 +168,7 @@ void WorkerDriver::Finish(double now_ms) {
                       .metrics = took_part_[rank] ? worker_.core(rank).LastPassMetrics() : kIdle},
                      last_end_ms_ - started_ms_, last_end_ms_, now_ms);
   }
+  sink_.OnPassEnd(now_ms);
   for (std::uint32_t rank = 0; rank < worker_.ranks(); ++rank) {
     sink_.OnGauges(rank, worker_.core(rank).Metrics());
   }

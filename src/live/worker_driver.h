@@ -45,6 +45,8 @@ class PassSink {
   // `planned_ms` is the modelled duration of the pass, `end_ms` its modelled end.
   virtual void OnRankPass(const RankPass& pass, double planned_ms, double end_ms,
                           double now_ms) = 0;
+  // After all ranks of a pass: what is held for a handoff is in the worker's effects.
+  virtual void OnPassEnd(double /*now_ms*/) {}
   // After all ranks of a pass, and after commands.
   virtual void OnGauges(std::uint32_t rank, const engine::RankMetrics& metrics) = 0;
   // The worker cannot go on with what it holds.
@@ -60,6 +62,9 @@ struct DriverOptions {
   // Passes of no duration that one call of Start may make. A live worker takes commands between
   // them; the offline loop makes all of them first.
   std::uint64_t instant_passes = 1;
+  // A pass of no duration and no effect makes the worker rest until Wake or a command: the worker
+  // waits for a handoff, not for itself.
+  bool set_aside = false;
   // The worker's log keeps every pass, with the time at which it really ended.
   bool keep_log = false;
 };
@@ -74,6 +79,20 @@ class WorkerDriver {
   // False if the worker does not hold the request.
   bool Cancel(std::uint32_t request, std::uint32_t rank, double now_ms);
 
+  // Handoff commands (engine/core.h). QueueReservation may come at any time, the others only while
+  // no pass is in progress.
+  bool QueueReservation(const workload::Request& request, std::uint32_t rank, double now_ms,
+                        engine::Rejection& why);
+  std::optional<engine::Grant> TryReserve(std::uint32_t rank);
+  void Activate(std::uint32_t request, std::uint32_t rank);
+  void ReleaseSource(std::uint32_t request, std::uint32_t rank);
+  void CancelSource(std::uint32_t request, std::uint32_t rank);
+  void CancelDestination(std::uint32_t request, std::uint32_t rank);
+  // Frees a rank that cannot proceed by itself; false if there is none.
+  bool Unstick(double now_ms);
+  // Something has happened elsewhere: a worker that rests may try again.
+  void Wake() { aside_ = false; }
+
   // Ends the pass in progress if that is due. Start begins the next one if there is work; a pass of
   // no duration ends at once. Both may be called at any time.
   void Complete(double now_ms);
@@ -83,8 +102,8 @@ class WorkerDriver {
   std::optional<double> NextMs() const {
     return worker_.Busy() ? std::optional(worker_.NextMs()) : std::nullopt;
   }
-  bool Idle() const { return !worker_.Busy() && (stuck_ || !worker_.CanStart()); }
-  bool CanStart() const { return !stuck_ && worker_.CanStart(); }
+  bool Idle() const { return !worker_.Busy() && !CanStart(); }
+  bool CanStart() const { return !stuck_ && !aside_ && worker_.CanStart(); }
   std::uint32_t ranks() const { return worker_.ranks(); }
   const engine::Worker& worker() const { return worker_; }
   engine::Worker& mutable_worker() { return worker_; }
@@ -92,6 +111,7 @@ class WorkerDriver {
  private:
   void Finish(double now_ms);
   void PublishEvents(std::uint32_t rank);
+  void AfterCommand(std::uint32_t rank);
 
   engine::Worker worker_;
   DriverOptions options_;
@@ -102,6 +122,7 @@ class WorkerDriver {
   double last_end_ms_ = 0.0;  // modelled end of the last pass
   bool queued_ = false;       // there was work when the last pass ended
   bool stuck_ = false;
+  bool aside_ = false;
   std::uint64_t idle_passes_ = 0;
 };
 

@@ -11,6 +11,7 @@
 
 #include "engine/settings.h"
 #include "live/engine_host.h"
+#include "live/handoff_coordinator.h"
 #include "live/live_request.h"
 
 namespace dynosim::live {
@@ -24,6 +25,10 @@ struct WorkerCard {
   std::uint64_t max_model_len = 0;  // 0: no limit
   std::uint64_t max_num_seqs = 0;
   std::uint64_t max_num_batched_tokens = 0;
+  // First ports of its KV events and of their replay, rank r adds r; 0: none.
+  std::uint16_t kv_events_port = 0, kv_replay_port = 0;
+  // Workers behind the link, which share what it gets: the limits of one are for each of them.
+  std::uint32_t members = 1;
 };
 
 class WorkerLink {
@@ -60,5 +65,8 @@ class LocalLink final : public WorkerLink {
 };
 
 WorkerCard MakeCard(const engine::EngineSettings& settings, std::string id);
+// Of two pools that serve requests together: sizes are those of the decode workers, and the limits
+// those of both.
+WorkerCard MakeCard(const HandoffOptions& pools, std::string id);
 
 }  // namespace dynosim::live

@@ -207,6 +207,18 @@ void WriteWorkerMetrics(const WorkerStats& stats, const engine::EngineSettings& 
       WriteVllm(stats, settings, prefix, base, out);
     }
   }
+  for (std::size_t rank = 0; rank < stats.ranks.size(); ++rank) {
+    const auto& g = stats.ranks[rank].gauges;
+    const auto blocks = [&](const char* state, std::uint64_t value) {
+      Labels labels = base;
+      labels.insert(labels.end(), {{"engine", std::to_string(rank)}, {"state", state}});
+      out.Gauge("dynosim_kv_blocks", "KV blocks: held by requests, only cached, and all", labels,
+                static_cast<double>(value));
+    };
+    blocks("active", g.active_blocks);
+    blocks("inactive", g.inactive_blocks);
+    blocks("total", g.total_blocks);
+  }
   out.Add("dynosim_pass_lateness_seconds", "Wake-up after the modelled end of a pass", base,
           stats.lateness_s);
   out.Counter("dynosim_kv_event_messages_total", "KV event messages published", base,

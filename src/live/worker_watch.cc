@@ -3,16 +3,21 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/result.h"
 #include "live/discovery.h"
 #include "live/dispatcher.h"
 #include "live/engine_host.h"
 #include "live/http_server.h"
+#include "live/kv_event_codec.h"
+#include "live/kv_subscriber.h"
 #include "live/remote_link.h"
 #include "live/worker_link.h"
 
@@ -42,10 +47,67 @@ void WorkerWatch::Add(const WorkerAddress& address, std::uint32_t index, const W
   if (Known(card.id)) {
     return;
   }
+  if (const WorkerCard* other = dispatcher_.AnyCard();
+      other != nullptr && (other->ranks != card.ranks || other->block_size != card.block_size)) {
+    if (std::ranges::find(refused_, card.id) == refused_.end()) {
+      refused_.push_back(card.id);
+      std::fprintf(stderr,
+                   "dynosim: warning: worker %s is left out: its ranks or block size differ from "
+                   "those of the others\n",
+                   card.id.c_str());
+    }
+    return;
+  }
   const std::uint32_t place = dispatcher_.AddWorker(std::make_unique<RemoteLink>(
       server_, address, index, card,
       [this, id = card.id](std::vector<StreamEvent>&& events) { OnEvents(id, events); }));
-  workers_.push_back({.id = card.id, .place = place, .address = address});
+  workers_.push_back({.id = card.id, .place = place, .address = address, .card = card});
+  Refollow();
+}
+
+void WorkerWatch::FollowKvEvents() {
+  subscriber_ = std::make_unique<KvSubscriber>(
+      [this](const KvChannel& channel, std::vector<KvUpdate>&& updates) {
+        server_.Post([this, id = channel.worker, rank = channel.rank, list = std::move(updates)] {
+          OnKvUpdates(id, rank, list);
+        });
+      });
+}
+
+void WorkerWatch::Refollow() {
+  if (subscriber_ == nullptr) {
+    return;
+  }
+  std::vector<KvChannel> channels;
+  for (const Watched& worker : workers_) {
+    if (worker.card.kv_events_port == 0) {
+      continue;
+    }
+    for (std::uint32_t rank = 0; rank < worker.card.ranks; ++rank) {
+      const auto endpoint = [&](std::uint32_t port) {
+        return port == 0 ? "" : fmt::format("tcp://{}:{}", worker.address.host, port + rank);
+      };
+      channels.push_back({.worker = worker.id,
+                          .rank = rank,
+                          .events = endpoint(worker.card.kv_events_port),
+                          .replay = endpoint(worker.card.kv_replay_port)});
+    }
+  }
+  subscriber_->Follow(std::move(channels));
+}
+
+void WorkerWatch::OnKvUpdates(const std::string& id, std::uint32_t rank,
+                              const std::vector<KvUpdate>& updates) {
+  const auto found = std::ranges::find(workers_, id, &Watched::id);
+  if (found == workers_.end()) {
+    return;
+  }
+  std::vector<KvChange> changes;
+  for (const KvUpdate& update : updates) {
+    changes.push_back(
+        {.worker = found->place, .rank = rank, .stored = update.stored, .blocks = update.blocks});
+  }
+  dispatcher_.OnKvChanges(changes);
 }
 
 // A lost stream says that its worker is in trouble.
@@ -83,6 +145,7 @@ void WorkerWatch::LookAtDirectory() {
       const std::uint32_t place = workers_[i].place;
       workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(i));
       dispatcher_.RemoveWorker(place);
+      Refollow();
     }
   }
   server_.After(kLookEveryMs, [this] { LookAtDirectory(); });
@@ -103,6 +166,7 @@ void WorkerWatch::LookAtAddress(const WorkerAddress& address) {
         const std::uint32_t place = workers_[i].place;
         workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(i));
         dispatcher_.RemoveWorker(place);
+        Refollow();
       }
     }
     server_.After(kAskEveryMs, [this, address] { LookAtAddress(address); });

@@ -4,12 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "live/dispatcher.h"
 #include "live/engine_host.h"
 #include "live/http_server.h"
+#include "live/kv_event_codec.h"
+#include "live/kv_subscriber.h"
 #include "live/remote_link.h"
 #include "live/worker_link.h"
 
@@ -23,6 +26,8 @@ class WorkerWatch {
   WorkerWatch(const WorkerWatch&) = delete;
   WorkerWatch& operator=(const WorkerWatch&) = delete;
 
+  // The dispatcher hears of the caches of all workers that publish KV events.
+  void FollowKvEvents();
   void WatchDirectory(std::string folder);
   // Asks for the cards until the process answers, and again when its workers are lost.
   void WatchAddress(const WorkerAddress& address);
@@ -32,6 +37,7 @@ class WorkerWatch {
     std::string id;
     std::uint32_t place = 0;
     WorkerAddress address;
+    WorkerCard card;
   };
 
   void LookAtDirectory();
@@ -39,12 +45,16 @@ class WorkerWatch {
   void Add(const WorkerAddress& address, std::uint32_t index, const WorkerCard& card);
   void OnEvents(const std::string& id, const std::vector<StreamEvent>& events);
   bool Known(const std::string& id) const;
+  void Refollow();
+  void OnKvUpdates(const std::string& id, std::uint32_t rank, const std::vector<KvUpdate>& updates);
 
   HttpServer& server_;
   Dispatcher& dispatcher_;
   std::string model_;
   std::string folder_;
   std::vector<Watched> workers_;
+  std::vector<std::string> refused_;          // workers that do not fit to the others
+  std::unique_ptr<KvSubscriber> subscriber_;  // null: nobody wants events
 };
 
 }  // namespace dynosim::live

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/worker_wire.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string>
@@ -116,6 +117,9 @@ Json CardToJson(const WorkerCard& card) {
   out.Add("max_model_len", card.max_model_len);
   out.Add("max_num_seqs", card.max_num_seqs);
   out.Add("max_num_batched_tokens", card.max_num_batched_tokens);
+  out.Add("members", card.members);
+  out.Add("kv_events_port", std::uint32_t{card.kv_events_port});
+  out.Add("kv_replay_port", std::uint32_t{card.kv_replay_port});
   return out;
 }
 
@@ -133,7 +137,17 @@ Result<WorkerCard> CardFromJson(const Json& json, const std::string& where) {
   decoder.Field("max_model_len", out.max_model_len);
   decoder.Field("max_num_seqs", out.max_num_seqs);
   decoder.Field("max_num_batched_tokens", out.max_num_batched_tokens);
+  decoder.Field("members", out.members, config::kPositive);
+  std::uint32_t kv_events_port = 0;
+  std::uint32_t kv_replay_port = 0;
+  decoder.Field("kv_events_port", kv_events_port);
+  decoder.Field("kv_replay_port", kv_replay_port);
   DYNO_TRY_VOID(decoder.Finish(where));
+  if (std::max(kv_events_port, kv_replay_port) > 65535) {
+    return FailedError(where, "a port must be at most 65535");
+  }
+  out.kv_events_port = static_cast<std::uint16_t>(kv_events_port);
+  out.kv_replay_port = static_cast<std::uint16_t>(kv_replay_port);
   return out;
 }
 
@@ -150,6 +164,9 @@ void AppendEvent(const StreamEvent& event, std::string& out) {
       return;
     case StreamEvent::Kind::kRejected:
       out += "R " + event.text + "\n";
+      return;
+    case StreamEvent::Kind::kRefused:
+      out += "B " + event.text + "\n";
       return;
     case StreamEvent::Kind::kFailed:
     case StreamEvent::Kind::kLost:
@@ -175,6 +192,9 @@ bool ParseEvent(std::string_view line, StreamEvent& out) {
       return true;
     case 'R':
       out.kind = StreamEvent::Kind::kRejected;
+      break;
+    case 'B':
+      out.kind = StreamEvent::Kind::kRefused;
       break;
     case 'X':
       out.kind = StreamEvent::Kind::kFailed;

@@ -25,7 +25,7 @@ Result<LiveRequest> RequestFromJson(std::string_view text);
 Json CardToJson(const WorkerCard& card);
 Result<WorkerCard> CardFromJson(const Json& json, const std::string& where);
 
-// "A 16", "T 1", "F", "R text", "X text", each with a line break.
+// "A 16", "T 1", "F", "R text", "B text", "X text", each with a line break.
 void AppendEvent(const StreamEvent& event, std::string& out);
 // False for a line that is none of these.
 bool ParseEvent(std::string_view line, StreamEvent& out);

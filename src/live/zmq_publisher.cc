@@ -25,26 +25,9 @@ namespace dynosim::live {
 
 namespace {
 
-constexpr std::uint64_t kReplayEnd = ~0ULL;
 constexpr int kQueuedMessages = 100000;
 // How long the replay thread sleeps before it looks whether it should end.
 constexpr std::chrono::milliseconds kPoll{100};
-
-std::array<char, 8> BigEndian(std::uint64_t value) {
-  std::array<char, 8> out{};
-  for (std::size_t i = 0; i < 8; ++i) {
-    out[i] = static_cast<char>(value >> (56 - 8 * i));
-  }
-  return out;
-}
-
-std::uint64_t FromBigEndian(std::string_view bytes) {
-  std::uint64_t value = 0;
-  for (const char c : bytes) {
-    value = (value << 8U) | static_cast<unsigned char>(c);
-  }
-  return value;
-}
 
 // Frames of one message; an empty optional part stays an empty frame.
 bool SendFrames(zmq::socket_t& socket, std::initializer_list<std::string_view> frames) {
@@ -61,6 +44,22 @@ bool SendFrames(zmq::socket_t& socket, std::initializer_list<std::string_view> f
 }
 
 }  // namespace
+
+std::array<char, 8> BigEndian(std::uint64_t value) {
+  std::array<char, 8> out{};
+  for (std::size_t i = 0; i < 8; ++i) {
+    out[i] = static_cast<char>(value >> (56 - 8 * i));
+  }
+  return out;
+}
+
+std::uint64_t FromBigEndian(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (const char c : bytes) {
+    value = (value << 8U) | static_cast<unsigned char>(c);
+  }
+  return value;
+}
 
 struct ZmqPublisher::State {
   struct Channel {

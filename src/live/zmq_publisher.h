@@ -5,6 +5,7 @@
 // messages, sees it in the numbers, and asks for them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,6 +15,11 @@
 #include "base/result.h"
 
 namespace dynosim::live {
+
+// Numbers as they stand in messages, and the one that ends a replay.
+std::array<char, 8> BigEndian(std::uint64_t value);
+std::uint64_t FromBigEndian(std::string_view bytes);
+inline constexpr std::uint64_t kReplayEnd = ~0ULL;
 
 struct ChannelOptions {
   std::string host = "127.0.0.1";

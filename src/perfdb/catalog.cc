@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // An address inside this program or library.
-const char library_mark = 0;
+const char kLibraryMark = 0;
 
 constexpr std::string_view kPackSuffix = ".pack";
 constexpr std::string_view kJson = ".json";
@@ -155,7 +155,7 @@ fs::path FolderOfProgram() {
 // The folder of the shared library that this code is part of; empty in a program.
 fs::path FolderOfLibrary() {
   Dl_info info = {};
-  if (dladdr(&library_mark, &info) == 0 || info.dli_fname == nullptr) {
+  if (dladdr(&kLibraryMark, &info) == 0 || info.dli_fname == nullptr) {
     return {};
   }
   const std::string_view name = info.dli_fname;

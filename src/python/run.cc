@@ -12,11 +12,9 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "cli/cmd_estimate.h"
+#include "cli/document.h"
 #include "cli/estimate_query.h"
 #include "cli/replay_options.h"
-#include "config/decode.h"
-#include "config/overrides.h"
-#include "config/yaml_to_json.h"
 #include "live/online_replay.h"
 #include "report/json_report.h"
 #include "report/json_writer.h"
@@ -33,9 +31,6 @@ namespace dynosim::python {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Real time between two questions whether to go on.
-constexpr std::chrono::milliseconds kAskEvery(50);
 
 Result<std::unique_ptr<Run>> Simulate(scenario::Scenario scenario, const RunCalls& calls) {
   const Clock::time_point start = Clock::now();
@@ -73,17 +68,6 @@ Result<void> RefuseOutputs(const scenario::ReplayFlags& flags) {
     }
   }
   return {};
-}
-
-Result<Json> ReadDocument(const Prediction& prediction) {
-  DYNO_TRY(Json document, config::ParseYaml(prediction.document, prediction.where));
-  if (!document.is_object()) {
-    return UsageError(prediction.where, "must contain one mapping, got " + config::Shown(document));
-  }
-  for (const std::string& text : prediction.overrides) {
-    DYNO_TRY_VOID(config::ApplyOverride(document, text, prediction.where));
-  }
-  return document;
 }
 
 }  // namespace
@@ -126,12 +110,9 @@ Result<std::unique_ptr<Run>> RunReplay(const std::vector<std::string>& arguments
 }
 
 Result<std::unique_ptr<Run>> RunPrediction(const Prediction& prediction, const RunCalls& calls) {
-  if (prediction.stack != "engine" && prediction.stack != "dynamo") {
-    return UsageError("stack", "must be engine or dynamo, got '" + prediction.stack + "'");
-  }
-  const auto stack =
-      prediction.stack == "engine" ? scenario::Stack::kEngine : scenario::Stack::kDynamo;
-  DYNO_TRY(const Json document, ReadDocument(prediction));
+  DYNO_TRY(const scenario::Stack stack, cli::ReadStack(prediction.stack));
+  DYNO_TRY(const Json document,
+           cli::ReadDocumentText(prediction.document, prediction.where, prediction.overrides));
   DYNO_TRY(scenario::Scenario scenario,
            scenario::BuildPrediction(document, stack, prediction.where));
   scenario.capture_per_request = prediction.capture_per_request;

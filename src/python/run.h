@@ -4,6 +4,7 @@
 // so that every surface reports the same bytes.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,8 +18,11 @@
 
 namespace dynosim::python {
 
+// Real time between two questions whether to go on.
+inline constexpr std::chrono::milliseconds kAskEvery(50);
+
 struct RunCalls {
-  // Asked some twenty times a second of real time while a run goes on; false stops it. May be
+  // Asked about every kAskEvery of real time while a run goes on; false stops it. May be
   // empty.
   std::function<bool()> keep_going;
   // Called with each warning about the workload. May be empty.

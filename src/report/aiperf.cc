@@ -52,6 +52,7 @@ constexpr std::array kTimeUnits = {
     Unit{.name = "nanoseconds", .ms = 1e-6}};
 
 // Metrics are members of the document, in old versions of its member `records`.
+const Json& Root(Json&&) = delete;
 const Json& Root(const Json& document) {
   const Json* const records = document.is_object() ? document.Find("records") : nullptr;
   return records != nullptr && records->is_object() ? *records : document;

@@ -44,6 +44,7 @@ constexpr std::array<std::string_view, 20> kRowValues = {
     "terminal_time_ms",        "terminal_status"};
 
 // The reference puts the summary into a member of its own.
+const Json& SummaryOf(Json&&) = delete;
 const Json& SummaryOf(const Json& report) {
   const Json* const summary = report.Find("summary");
   return summary != nullptr && summary->is_object() ? *summary : report;

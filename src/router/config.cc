@@ -27,17 +27,23 @@ enum class TrackingHash : std::uint8_t { kPublic, kKeyed };
 enum class BypassPolicy : std::uint8_t { kLength, kLoad, kEither };
 
 void CostFields(Decoder& v, KvRouterConfig& c) {
-  v.Field("overlap_score_credit", c.overlap_score_credit, config::kNonNegative);
-  v.Field("overlap_score_credit_decay", c.overlap_score_credit_decay, config::kNonNegative);
-  v.Field("prefill_load_scale", c.prefill_load_scale, config::kNonNegative);
+  v.Doc("Weight of the blocks that a target has cached.")
+      .Field("overlap_score_credit", c.overlap_score_credit, config::kNonNegative);
+  v.Doc("How fast that credit falls with the prompt tokens that wait at the target.")
+      .Field("overlap_score_credit_decay", c.overlap_score_credit_decay, config::kNonNegative);
+  v.Doc("Weight of the prompt tokens to compute and to wait for.")
+      .Field("prefill_load_scale", c.prefill_load_scale, config::kNonNegative);
   std::optional<double> weight;
-  v.Field("overlap_score_weight", weight, config::kNonNegative);
+  v.Doc("Older name: sets prefill_load_scale, and 0 the credit to 0 too.")
+      .Field("overlap_score_weight", weight, config::kNonNegative);
   if (weight) {  // an older name, which wins
     c.prefill_load_scale = *weight;
     c.overlap_score_credit = *weight == 0.0 ? 0.0 : c.overlap_score_credit;
   }
-  v.Field("decode_active_request_weight", c.decode_active_request_weight, config::kNonNegative);
-  v.Field("router_temperature", c.temperature, config::kNonNegative);
+  v.Doc("Cost of a placed request, in blocks.")
+      .Field("decode_active_request_weight", c.decode_active_request_weight, config::kNonNegative);
+  v.Doc("Above 0: targets are drawn by a softmax of their costs.")
+      .Field("router_temperature", c.temperature, config::kNonNegative);
   double host_weight = 0.75;
   double disk_weight = 0.25;
   v.Field("host_cache_hit_weight", host_weight, config::kShare);
@@ -45,19 +51,23 @@ void CostFields(Decoder& v, KvRouterConfig& c) {
 }
 
 void TrackingFields(Decoder& v, KvRouterConfig& c) {
-  v.Field("router_track_active_blocks", c.track_active_blocks);
+  v.Doc("Blocks in use count in the cost.")
+      .Field("router_track_active_blocks", c.track_active_blocks);
   bool output_blocks = false;
   v.Field("router_track_output_blocks", output_blocks);
   if (output_blocks && !c.track_active_blocks) {
     v.Fail("router_track_output_blocks", "requires router_track_active_blocks=true");
   }
-  v.Field("router_assume_kv_reuse", c.assume_kv_reuse);
-  v.Field("router_track_prefill_tokens", c.track_prefill_tokens);
+  v.Doc("Equal prefix blocks of several requests on a target count once.")
+      .Field("router_assume_kv_reuse", c.assume_kv_reuse);
+  v.Doc("Prompt tokens to compute count in the cost.")
+      .Field("router_track_prefill_tokens", c.track_prefill_tokens);
   constexpr std::array kModels = {Choice<LoadModel>{"none", LoadModel::kNone},
                                   Choice<LoadModel>{"ais", LoadModel::kPredicted},
                                   Choice<LoadModel>{"aic", LoadModel::kPredicted}};
   LoadModel model = LoadModel::kNone;
-  v.Field("router_prefill_load_model", model, kModels);
+  v.Doc("Estimate of waiting prefill work; others than none are refused.")
+      .Field("router_prefill_load_model", model, kModels);
   if (model != LoadModel::kNone) {
     v.Fail("router_prefill_load_model",
            "other than none requires ais_perf_config, a performance model for the router, which is "
@@ -66,13 +76,17 @@ void TrackingFields(Decoder& v, KvRouterConfig& c) {
 }
 
 void QueueFields(Decoder& v, KvRouterConfig& c) {
-  v.Field("router_queue_threshold", c.queue_threshold, config::kNonNegative);
+  v.Doc(
+       "Requests wait while every target has more prompt tokens than this share of its token "
+       "budget; null: no queue.")
+      .Field("router_queue_threshold", c.queue_threshold, config::kNonNegative);
   constexpr std::array kPolicies = {Choice<QueuePolicy>{"fcfs", QueuePolicy::kFcfs},
                                     Choice<QueuePolicy>{"lcfs", QueuePolicy::kLcfs},
                                     Choice<QueuePolicy>{"wspt", QueuePolicy::kWspt}};
-  v.Field("router_queue_policy", c.queue_policy, kPolicies);
+  v.Doc("Order of that queue: arrival, latest first, least uncached prompt first.")
+      .Field("router_queue_policy", c.queue_policy, kPolicies);
   std::optional<std::string> file;
-  v.Field("router_policy_config", file);
+  v.Doc("YAML file with the classes of the queue.").Field("router_policy_config", file);
   c.policy_config = file.value_or("");
   for (const std::string_view name : {"router_prefill_policy", "router_decode_policy"}) {
     std::optional<std::string> policy;
@@ -85,12 +99,17 @@ void QueueFields(Decoder& v, KvRouterConfig& c) {
 
 // How a live router learns what is cached; a replay always uses the events.
 void IndexFields(Decoder& v, KvRouterConfig& config) {
-  v.Field("use_kv_events", config.use_kv_events);
-  v.Field("router_ttl_secs", config.ttl_secs, config::kNonNegative);
+  v.Doc("serve: caches are known from events, else from placements.")
+      .Field("use_kv_events", config.use_kv_events);
+  v.Doc("serve without events: seconds that a placement is taken to stay cached.")
+      .Field("router_ttl_secs", config.ttl_secs, config::kNonNegative);
   constexpr std::array kCachePolicies = {Choice<CachePolicy>{"ttl", CachePolicy::kTtl},
                                          Choice<CachePolicy>{"lru", CachePolicy::kLru}};
   CachePolicy cache = CachePolicy::kTtl;
-  v.Field("router_approximate_cache_policy", cache, kCachePolicies);
+  v.Doc(
+       "serve without events: placements expire by age, or as in a cache of the size of the "
+       "target.")
+      .Field("router_approximate_cache_policy", cache, kCachePolicies);
   config.lru_cache = cache == CachePolicy::kLru;
   if (config.lru_cache && config.use_kv_events) {
     v.Fail("router_approximate_cache_policy", "lru requires use_kv_events=false");
@@ -162,6 +181,17 @@ void LiveFields(Decoder& v) {
 }
 
 }  // namespace
+
+Json KvRouterConfigSchema() {
+  return config::DescribeFields([](Decoder& v) {
+    KvRouterConfig c;
+    CostFields(v, c);
+    TrackingFields(v, c);
+    QueueFields(v, c);
+    IndexFields(v, c);
+    LiveFields(v);
+  });
+}
 
 Result<KvRouterConfig> DecodeKvRouterConfig(const Json& value, std::string_view where) {
   KvRouterConfig c;

@@ -15,6 +15,9 @@
 
 namespace dynosim::router {
 
+// The mode that most router fields belong to.
+inline constexpr std::string_view kKvRouter = "kv_router";
+
 struct KvRouterConfig {
   double overlap_score_credit = 1.0;
   double overlap_score_credit_decay = 0.0;
@@ -48,6 +51,9 @@ struct RouterSettings {
 
 // `where` names the flag for error messages.
 Result<KvRouterConfig> DecodeKvRouterConfig(const Json& value, std::string_view where);
+
+// JSON schema of its fields. Those without a description change nothing in a replay.
+Json KvRouterConfigSchema();
 
 // Configurations of the two routers of a prefill/decode run (chapter 70, section 9.1).
 KvRouterConfig PrefillPoolConfig(KvRouterConfig config);

@@ -51,6 +51,7 @@ KvRouter::KvRouter(const PoolShape& shape, const KvRouterOptions& options)
       costs_(shape.targets(), 0.0) {}
 
 TrackedRequest& KvRouter::placed(std::uint32_t request) {
+  request &= shape_.id_mask;
   if (request >= placed_.size()) {
     placed_.resize(std::size_t{request} + 1);
   }

@@ -81,7 +81,7 @@ Result<void> LeastLoaded::Place(const Arrival& arrival, double, std::vector<Deci
     }
   }
   ++requests_[target];
-  const std::uint32_t id = arrival.request.id;
+  const std::uint32_t id = arrival.request.id & shape_.id_mask;
   if (id >= target_of_.size()) {
     target_of_.resize(std::size_t{id} + 1);
   }
@@ -91,7 +91,7 @@ Result<void> LeastLoaded::Place(const Arrival& arrival, double, std::vector<Deci
 }
 
 void LeastLoaded::Terminal(std::uint32_t request, double, std::vector<Decision>&) {
-  --requests_[target_of_[request]];
+  --requests_[target_of_[request & shape_.id_mask]];
 }
 
 }  // namespace dynosim::router

@@ -31,6 +31,9 @@ struct PoolShape {
   std::uint64_t block_size = 64;
   std::uint64_t max_batched_tokens = 8192;
   std::uint64_t pool_blocks = 0;  // KV blocks of a target; 0: unknown
+  // Bits of a request id that are small and differ between requests at the same time: what a router
+  // keeps by request is a list of this length.
+  std::uint32_t id_mask = 0xFFFFFFFF;
 
   std::uint32_t targets() const { return workers * ranks; }
   Target TargetOf(std::uint32_t number) const { return {number / ranks, number % ranks}; }

@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "engine/settings.h"
 #include "engine/settings_decode.h"
+#include "scenario/engine_pair.h"
 #include "scenario/limits.h"
 #include "scenario/router_flags.h"
 #include "scenario/scenario.h"
@@ -51,8 +52,6 @@ constexpr std::array kUnavailable = {
 };
 
 constexpr std::string_view kEngineFlag = "--extra-engine-args";
-constexpr std::string_view kPrefillFlag = "--prefill-engine-args";
-constexpr std::string_view kDecodeFlag = "--decode-engine-args";
 constexpr double kMax = std::numeric_limits<double>::max();
 
 using Text = ReplayFlags::Text;
@@ -175,9 +174,6 @@ Result<void> CheckOnline(const ReplayFlags& f) {
   };
   if (f.capture_telemetry || f.telemetry_jsonl) {
     return refuse(f.telemetry_jsonl ? "--telemetry-jsonl" : "--capture-telemetry");
-  }
-  if (f.prefill_engine_args || f.decode_engine_args) {
-    return refuse(f.prefill_engine_args ? "--prefill-engine-args" : "--decode-engine-args");
   }
   if (f.kv_event_lag_ms) {
     return refuse("--kv-event-lag-ms");
@@ -374,12 +370,7 @@ Result<engine::EngineSettings> ReadEngine(std::string_view flag, const Text& tex
                                           engine::WorkerRole role) {
   DYNO_TRY(const Json json, ParseJson(text.value_or("{}"), std::string(flag)));
   DYNO_TRY(engine::EngineSettings settings, engine::DecodeEngineSettings(json, flag));
-  const std::string name(engine::WorkerRoleName(role));
-  if (settings.worker_role != role) {
-    return UsageError(std::string(flag),
-                      "worker_type must be " + name + " for " + name + " workers, got " +
-                          std::string(engine::WorkerRoleName(settings.worker_role)));
-  }
+  DYNO_TRY_VOID(CheckEngineRole(flag, settings, role));
   return settings;
 }
 
@@ -394,29 +385,6 @@ Result<void> CheckRanks(std::string_view flag, std::uint32_t workers,
   return {};
 }
 
-// The rules between the two engines of a handoff (chapter 30, section 6.1).
-Result<void> CheckPair(const engine::EngineSettings& prefill,
-                       const engine::EngineSettings& decode) {
-  if (prefill.backend != decode.backend) {
-    return UsageError(std::string(kDecodeFlag),
-                      "prefill and decode need matching backend engine types, got " +
-                          std::string(engine::BackendName(prefill.backend)) + " and " +
-                          std::string(engine::BackendName(decode.backend)));
-  }
-  if (prefill.backend == engine::Backend::kTrtllm) {
-    return UsageError(std::string(kPrefillFlag),
-                      "backend trtllm does not support prefill/decode disaggregation; use vllm or "
-                      "sglang");
-  }
-  if (prefill.block_size != decode.block_size) {
-    return UsageError(std::string(kDecodeFlag),
-                      "prefill and decode need a matching block_size, got " +
-                          std::to_string(prefill.block_size) + " and " +
-                          std::to_string(decode.block_size));
-  }
-  return {};
-}
-
 Result<void> ReadDisaggregated(const ReplayFlags& f, Scenario& s) {
   if (!f.prefill_engine_args || !f.decode_engine_args) {
     return UsageError("", "--prefill-engine-args and --decode-engine-args must be given together");
@@ -426,10 +394,10 @@ Result<void> ReadDisaggregated(const ReplayFlags& f, Scenario& s) {
                       "cannot be combined with --prefill-engine-args and --decode-engine-args");
   }
   DYNO_TRY(s.prefill_engine,
-           ReadEngine(kPrefillFlag, f.prefill_engine_args, engine::WorkerRole::kPrefill));
+           ReadEngine(kPrefillEngineFlag, f.prefill_engine_args, engine::WorkerRole::kPrefill));
   DYNO_TRY(s.decode_engine,
-           ReadEngine(kDecodeFlag, f.decode_engine_args, engine::WorkerRole::kDecode));
-  DYNO_TRY_VOID(CheckPair(*s.prefill_engine, *s.decode_engine));
+           ReadEngine(kDecodeEngineFlag, f.decode_engine_args, engine::WorkerRole::kDecode));
+  DYNO_TRY_VOID(CheckEnginePair(*s.prefill_engine, *s.decode_engine));
   DYNO_TRY_VOID(CheckRanks("--num-prefill-workers", s.num_prefill_workers, *s.prefill_engine));
   return CheckRanks("--num-decode-workers", s.num_decode_workers, *s.decode_engine);
 }

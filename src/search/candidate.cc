@@ -331,6 +331,10 @@ Result<CandidateResult> CandidateResult::FromJson(const Json& json, const std::s
   result.status = static_cast<Status>(name - kStatusNames.begin());
   result.reason_category = category.value_or("");
   result.reason = reason.value_or("");
+  if (result.status == Status::kFeasible &&
+      (!result.score || result.objectives.size() != 2 || !result.prediction_config.is_object())) {
+    return UsageError(where, "is feasible without score, both objectives and document");
+  }
   return result;
 }
 

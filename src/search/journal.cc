@@ -23,9 +23,15 @@ namespace dynosim::search {
 namespace {
 
 constexpr std::string_view kSubject = "search";
+constexpr double kMaxTrial = 1e9;
 
 std::unexpected<Error> SystemError(const std::string& path, std::string_view what) {
   return FailedError(path, std::string(what) + ": " + SystemErrorText(errno));
+}
+
+// A line that is no finished candidate.
+std::unexpected<Error> Spoilt(const std::string& where, const std::string& why) {
+  return UsageError("--resume", where + ": " + why + "; --overwrite starts again");
 }
 
 }  // namespace
@@ -86,10 +92,10 @@ Result<std::size_t> Journal::ReadLines(std::string_view text, const Json& subjec
       return at;
     }
     const std::string where = path_ + ":" + std::to_string(number);
-    DYNO_TRY(const Json line, ParseJson(text.substr(at, end - at), where));
+    const auto line = ParseJson(text.substr(at, end - at), where);
     at = end + 1;
     if (number == 1) {
-      const Json* found = line.is_object() ? line.Find(kSubject) : nullptr;
+      const Json* found = line && line->is_object() ? line->Find(kSubject) : nullptr;
       if (found == nullptr || DumpJson(*found) != DumpJson(subject)) {
         return UsageError("--resume", path_ +
                                           " belongs to another document or other inputs; "
@@ -97,13 +103,20 @@ Result<std::size_t> Journal::ReadLines(std::string_view text, const Json& subjec
       }
       continue;
     }
-    const Json* trial = line.is_object() ? line.Find("trial") : nullptr;
-    const Json* result = line.is_object() ? line.Find("result") : nullptr;
-    if (trial == nullptr || !trial->is_integer() || result == nullptr) {
-      return UsageError(where, "is no finished candidate");
+    if (!line) {
+      return Spoilt(where, "is no JSON");
     }
-    DYNO_TRY(CandidateResult candidate, CandidateResult::FromJson(*result, where));
-    finished_.insert_or_assign(static_cast<std::size_t>(trial->number()), std::move(candidate));
+    const Json* trial = line->is_object() ? line->Find("trial") : nullptr;
+    const Json* result = line->is_object() ? line->Find("result") : nullptr;
+    if (trial == nullptr || !trial->is_integer() || trial->number() < 0.0 ||
+        trial->number() > kMaxTrial || result == nullptr) {
+      return Spoilt(where, "is no finished candidate");
+    }
+    auto candidate = CandidateResult::FromJson(*result, "its result");
+    if (!candidate) {
+      return Spoilt(where, candidate.error().Text());
+    }
+    finished_.insert_or_assign(static_cast<std::size_t>(trial->number()), *std::move(candidate));
   }
 }
 

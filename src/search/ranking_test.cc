@@ -22,7 +22,7 @@ CandidateResult Feasible(double score, std::uint64_t gpus, double per_gpu = 0,
   result.used_gpus = gpus;
   result.score = score;
   result.objectives = {{"throughput_per_gpu", per_gpu}, {"throughput_per_user", per_user}};
-  result.prediction_config = Json(++number);
+  result.prediction_config.Add("number", ++number);
   return result;
 }
 

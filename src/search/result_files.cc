@@ -40,10 +40,6 @@ bool Contains(const std::vector<std::size_t>& trials, std::size_t trial) {
   return std::ranges::find(trials, trial) != trials.end();
 }
 
-std::string_view StrategyName(Algorithm algorithm) {
-  return algorithm == Algorithm::kRandom ? "random" : "grid";
-}
-
 Json CandidateJson(const RankedResult& ranked, std::size_t trial) {
   Json json;
   json.Add("candidate_id", CandidateId(trial));
@@ -114,7 +110,7 @@ Json RecommendationJson(const RankedResult& ranked) {
   views.Add("pareto_front", IdList(ranked.pareto));
   Json provenance;
   provenance.Add("implementation", "dynosim");
-  provenance.Add("search_strategy", StrategyName(ranked.search.plan.algorithm));
+  provenance.Add("search_strategy", AlgorithmName(ranked.search.plan.algorithm));
   provenance.Add("config", WithoutExecution(ranked.search.document));
   Json json;
   json.Add("schema_version", kSchemaVersion);

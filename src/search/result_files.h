@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "search/candidate.h"
 #include "search/search.h"
 
 namespace dynosim::search {

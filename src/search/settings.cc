@@ -30,7 +30,8 @@ constexpr std::array kTargets = {Choice<Target>{"throughput", Target::kThroughpu
                                  Choice<Target>{"pareto", Target::kPareto}};
 constexpr std::array kAlgorithms = {Choice<Algorithm>{"auto", Algorithm::kAuto},
                                     Choice<Algorithm>{"grid", Algorithm::kGrid},
-                                    Choice<Algorithm>{"random", Algorithm::kRandom}};
+                                    Choice<Algorithm>{"random", Algorithm::kRandom},
+                                    Choice<Algorithm>{"bayesian", Algorithm::kBayesian}};
 constexpr config::IntegerRange kTrials{.min = 1, .max = 1'000'000};
 constexpr config::IntegerRange kGpus{.min = 1, .max = 65'536};
 
@@ -57,12 +58,9 @@ void OptimizationFields(Decoder& v, SearchSettings& s) {
 }
 
 void OptimizerFields(Decoder& v, SearchSettings& s) {
-  if (const Json* name = v.Raw("algorithm"); name != nullptr && *name == Json("bayesian")) {
-    v.Fail("algorithm",
-           "bayesian is not available in this version; must be one of auto, grid, random");
-    return;
-  }
-  v.Doc("grid: every point; random: seeded draws; auto: grid when it fits into max_trials.")
+  v.Doc(
+       "grid: every point; random: seeded draws; bayesian: guided by what was found, with the "
+       "Python package; auto: grid when it fits into max_trials, else random.")
       .Field("algorithm", s.algorithm, kAlgorithms);
   v.Doc("Most candidates that are tried.").Field("max_trials", s.max_trials, kTrials);
   v.Doc("Candidates at a time; never more than there are cores.")
@@ -70,6 +68,16 @@ void OptimizerFields(Decoder& v, SearchSettings& s) {
   v.Doc("Real time that one candidate may take.")
       .Field("candidate_timeout_seconds", s.candidate_timeout_seconds, config::kAboveZero);
   v.Doc("Seed of the random draws.").Field("seed", s.seed);
+}
+
+void SearchFields(Decoder& v, SearchSettings& s) {
+  v.Require("optimization");
+  v.Doc("What the search is after.").Object("optimization", [&](Decoder& section) {
+    OptimizationFields(section, s);
+  });
+  v.Doc("How it goes on.").Object("optimizer", [&](Decoder& section) {
+    OptimizerFields(section, s);
+  });
 }
 
 bool HasLatencyBound(const Json& document) {
@@ -98,16 +106,19 @@ std::string_view TargetName(Target target) {
   return kTargets[static_cast<std::size_t>(target)].name;
 }
 
+std::string_view AlgorithmName(Algorithm algorithm) {
+  return kAlgorithms[static_cast<std::size_t>(algorithm)].name;
+}
+
+Json SearchSettingsSchema() {
+  SearchSettings settings;
+  return config::DescribeFields([&](Decoder& v) { SearchFields(v, settings); });
+}
+
 Result<SearchSettings> DecodeSearchSettings(const Json& document, const std::string& where) {
   SearchSettings settings;
   Decoder v(document, "");
-  v.Require("optimization");
-  v.Doc("What the search is after.").Object("optimization", [&](Decoder& section) {
-    OptimizationFields(section, settings);
-  });
-  v.Doc("How it goes on.").Object("optimizer", [&](Decoder& section) {
-    OptimizerFields(section, settings);
-  });
+  SearchFields(v, settings);
   CheckGoodput(v, document, settings);
   DYNO_TRY_VOID(v.FinishOpen(where));
   return settings;

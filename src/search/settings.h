@@ -27,11 +27,14 @@ enum class Target : std::uint8_t {
 };
 std::string_view TargetName(Target target);
 
+// The order is that of kAlgorithms.
 enum class Algorithm : std::uint8_t {
-  kAuto,    // grid when the space is finite and has no more points than trials, else random
-  kGrid,    // every point
-  kRandom,  // seeded draws, no point of a finite space twice
+  kAuto,      // grid when the space is finite and has no more points than trials, else random
+  kGrid,      // every point
+  kRandom,    // seeded draws, no point of a finite space twice
+  kBayesian,  // suggested one after the other by what was found; the Python package does that
 };
+std::string_view AlgorithmName(Algorithm algorithm);
 
 struct Constraints {
   std::optional<std::uint64_t> min_candidate_gpus;
@@ -50,6 +53,9 @@ struct SearchSettings {
   double candidate_timeout_seconds = 600.0;
   std::uint64_t seed = 42;
 };
+
+// JSON schema of an object with the two sections.
+Json SearchSettingsSchema();
 
 // Reads the two sections of a whole document. Errors name `where` and the dotted path.
 Result<SearchSettings> DecodeSearchSettings(const Json& document, const std::string& where);

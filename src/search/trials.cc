@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "base/random.h"
 #include "base/result.h"
 #include "search/settings.h"
@@ -92,8 +93,29 @@ class Sampler {
   std::set<std::vector<std::size_t>> seen_;
 };
 
-std::vector<Trial> Draws(const std::vector<Branch>& space, std::uint64_t max_trials,
-                         std::uint64_t seed) {
+// The value of an open range, or the option, that a coordinate names.
+Result<Coordinate> ReadCoordinate(const Json& json, const Dimension& dimension,
+                                  const std::string& where) {
+  if (dimension.open) {
+    const OpenRange& range = *dimension.open;
+    const bool right_kind = range.integer ? json.is_integer() : json.is_number();
+    if (!right_kind || json.number() < range.min || json.number() > range.max) {
+      return UsageError(where, dimension.path + " has no value " + DumpJson(json));
+    }
+    return Coordinate{.option = 0, .value = json};
+  }
+  const auto count = static_cast<double>(dimension.options.size());
+  if (!json.is_integer() || json.number() < 0.0 || json.number() >= count) {
+    return UsageError(
+        where, dimension.options.front().front().path + " has no option number " + DumpJson(json));
+  }
+  return Coordinate{.option = static_cast<std::size_t>(json.number()), .value = {}};
+}
+
+}  // namespace
+
+std::vector<Trial> DrawTrials(const std::vector<Branch>& space, std::uint64_t max_trials,
+                              std::uint64_t seed) {
   ChaCha12 random(seed);
   std::vector<Sampler> samplers;
   for (const Branch& branch : space) {
@@ -116,7 +138,35 @@ std::vector<Trial> Draws(const std::vector<Branch>& space, std::uint64_t max_tri
   return trials;
 }
 
-}  // namespace
+Json TrialJson(const Trial& trial, const std::vector<Branch>& space) {
+  Json::Array json = {Json(std::uint64_t{trial.branch})};
+  const std::vector<Dimension>& dimensions = space[trial.branch].dimensions();
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    const Coordinate& coordinate = trial.point[i];
+    json.push_back(dimensions[i].open ? coordinate.value : Json(std::uint64_t{coordinate.option}));
+  }
+  return json;
+}
+
+Result<Trial> ReadTrial(const Json& json, const std::vector<Branch>& space,
+                        const std::string& where) {
+  if (!json.is_array() || json.array().empty() || !json.array().front().is_integer() ||
+      json.array().front().number() < 0.0 ||
+      json.array().front().number() >= static_cast<double>(space.size())) {
+    return UsageError(where, "is no trial: " + DumpJson(json));
+  }
+  Trial trial{.branch = static_cast<std::size_t>(json.array().front().number()), .point = {}};
+  const std::vector<Dimension>& dimensions = space[trial.branch].dimensions();
+  if (json.array().size() != dimensions.size() + 1) {
+    return UsageError(where, "needs a coordinate for each of " + std::to_string(dimensions.size()) +
+                                 " dimensions: " + DumpJson(json));
+  }
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    DYNO_TRY(Coordinate coordinate, ReadCoordinate(json.array()[i + 1], dimensions[i], where));
+    trial.point.push_back(std::move(coordinate));
+  }
+  return trial;
+}
 
 Result<TrialPlan> PlanTrials(const std::vector<Branch>& space, const SearchSettings& settings,
                              const std::string& where) {
@@ -134,9 +184,11 @@ Result<TrialPlan> PlanTrials(const std::vector<Branch>& space, const SearchSetti
                           " candidates; raise max_trials, give ranges a step, or use "
                           "random");
   }
-  plan.trials = plan.algorithm == Algorithm::kGrid
-                    ? Grid(space)
-                    : Draws(space, settings.max_trials, settings.seed);
+  if (plan.algorithm == Algorithm::kGrid) {
+    plan.trials = Grid(space);
+  } else if (plan.algorithm == Algorithm::kRandom) {
+    plan.trials = DrawTrials(space, settings.max_trials, settings.seed);
+  }
   return plan;
 }
 

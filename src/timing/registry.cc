@@ -25,14 +25,20 @@ using Made = Result<NamedTiming>;
 // Members that these two types do not know are ignored, as in the reference's schema.
 Made MakePolynomial(const Json&, const std::string&, std::string_view) { return DefaultTiming(); }
 
+void FixedFields(config::Decoder& v, double& prefill_ms, double& decode_ms) {
+  v.Require("prefill_ms");
+  v.Require("decode_ms");
+  v.Doc("Time of a pass with prompt tokens, in ms.")
+      .Field("prefill_ms", prefill_ms, config::kNonNegative);
+  v.Doc("Time added by sequences that decode, in ms.")
+      .Field("decode_ms", decode_ms, config::kNonNegative);
+}
+
 Made MakeFixed(const Json& spec, const std::string& path, std::string_view where) {
   config::Decoder decoder(spec, path);
   double prefill_ms = 0.0;
   double decode_ms = 0.0;
-  decoder.Require("prefill_ms");
-  decoder.Require("decode_ms");
-  decoder.Field("prefill_ms", prefill_ms, config::kNonNegative);
-  decoder.Field("decode_ms", decode_ms, config::kNonNegative);
+  FixedFields(decoder, prefill_ms, decode_ms);
   DYNO_TRY_VOID(decoder.FinishOpen(where));
   Json config;
   config.Add("type", "fixed");
@@ -99,6 +105,40 @@ NamedTiming DefaultTiming() {
   Json config;
   config.Add("type", "polynomial");
   return {.model = std::make_shared<PolynomialTiming>(), .config = std::move(config)};
+}
+
+Json TimingModelSchema() {
+  const config::Variant forms[] = {
+      {.name = "polynomial",
+       .doc = "General formula of tokens and sequences, no model in particular.",
+       .fields = [](config::Decoder&) {}},
+      {.name = "fixed",
+       .doc = "The same time for every pass.",
+       .fields =
+           [](config::Decoder& v) {
+             double ms = 0.0;
+             FixedFields(v, ms, ms);
+           }},
+      {.name = "external",
+       .doc = "Measured times.",
+       .fields =
+           [](config::Decoder& v) {
+             Factory factory = nullptr;
+             v.Require("provider");
+             v.Doc(
+                  "A profile of one deployment (.npz), or measured kernels; aic is another name "
+                  "of ais.")
+                 .Field("provider", factory, kProviders);
+             v.Require("config");
+             v.Doc(
+                  "dynamo_profile: path. ais: model, system, backend, backend_version, "
+                  "worker_type, tp, pp, attention_dp, moe_tp_size, moe_ep_size, nextn, "
+                  "kv_block_size and the data types gemm_, moe_, fmha_, kvcache_ and "
+                  "comm_quant_mode.")
+                 .Raw("config");
+           }},
+  };
+  return config::DescribeFields([&forms](config::Decoder& v) { v.Variants("type", forms); });
 }
 
 Result<NamedTiming> MakeTiming(const Json& spec, const std::string& path, std::string_view where) {

@@ -27,4 +27,7 @@ Result<NamedTiming> MakeTiming(const Json& spec, const std::string& path, std::s
 // What an absent object means.
 NamedTiming DefaultTiming();
 
+// JSON schema of the object.
+Json TimingModelSchema();
+
 }  // namespace dynosim::timing

@@ -89,6 +89,21 @@ DOCUMENTS = {
     "disaggregated": {"engine": {**MODEL, "mode": "disaggregated",
                                  "workers": {"prefill": {}, "decode": {}}}},
 }
+# The same five under other traffic, which makes thirty.
+TRAFFIC = {
+    "lone": {"load": {"type": "concurrency", "concurrency": 1}, "stop": {"requests": 12}},
+    "long": {"source": {"type": "synthetic", "input_tokens": 3000, "output_tokens": 40},
+             "load": {"type": "concurrency", "concurrency": 6}, "stop": {"requests": 30}},
+    "steady": {"load": {"type": "constant_rate", "requests_per_second": 15},
+               "stop": {"requests": 45}},
+    "bursts": {"load": {"type": "poisson", "requests_per_second": 30, "seed": 9},
+               "stop": {"requests_per_load_unit": 1.5}},
+    "one_token": {"source": {"type": "synthetic", "input_tokens": 65, "output_tokens": 1},
+                  "load": {"type": "concurrency", "concurrency": 20}, "stop": {"requests": 70}},
+}
+DOCUMENTS.update({f"{name}_{traffic}": {**document, "traffic": TRAFFIC[traffic]}
+                  for name, document in list(DOCUMENTS.items()) for traffic in TRAFFIC})
+assert len(DOCUMENTS) == 30
 
 
 def flags(arguments):

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AIPerf against `dynosim serve`, chat and completions, with fixed times of 20 and 5 ms: checks
+counts, usage and server metrics, and prints the latencies beside those of the model."""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from server import Server, arguments
+
+OUTPUT = 128
+
+
+def profile(server, kind, concurrency, requests, folder):
+    command = ["aiperf", "profile", "-m", "mock", "-u", server.url, "--endpoint-type", kind,
+               "--streaming", "--tokenizer", "builtin", "--isl", "512", "--isl-stddev", "0",
+               "--osl", str(OUTPUT), "--osl-stddev", "0", "--extra-inputs", "ignore_eos:true",
+               "--extra-inputs", f"min_tokens:{OUTPUT}", "--concurrency", str(concurrency),
+               "--request-count", str(requests), "--artifact-dir", folder, "--ui", "none",
+               "--no-gpu-telemetry", "--use-server-token-count"]
+    with open(os.path.join(folder, "log"), "w", encoding="utf-8") as log:
+        path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+        subprocess.run(command, stdout=log, stderr=log, check=True, timeout=600,
+                       env={**os.environ, "PATH": path})
+    with open(glob.glob(folder + "/**/profile_export_aiperf.json", recursive=True)[0],
+              encoding="utf-8") as file:
+        return json.load(file)
+
+
+def main():
+    parser = arguments(__doc__)
+    parser.add_argument("--concurrency", type=int, nargs="*", default=[1, 8, 64])
+    parser.add_argument("--workers", type=int, nargs="*", default=[1, 4])
+    parser.add_argument("--kinds", nargs="*", default=["chat", "completions"])
+    args = parser.parse_args()
+    print("| kind | workers | concurrency | requests | TTFT mean, ms | ITL mean, ms | tokens/s |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for kind in args.kinds:
+        for workers in args.workers:
+            for concurrency in args.concurrency:
+                requests = {1: 10, 8: 40}.get(concurrency, 192)
+                flags = ["--num-workers", str(workers), "--prefill-ms", "20", "--decode-ms", "5"]
+                with Server(args.bin, flags) as server, tempfile.TemporaryDirectory() as folder:
+                    report = profile(server, kind, concurrency, requests, folder)
+                    assert report["request_count"]["avg"] == requests, report["request_count"]
+                    assert not (report.get("error_request_count") or {}).get("avg")
+                    assert report["output_sequence_length"]["avg"] == OUTPUT
+                    endpoint = {"chat": "chat_completions"}.get(kind, kind)
+                    assert server.total("dynamo_frontend_requests", endpoint=endpoint,
+                                        status="success") == requests
+                    assert server.total("vllm:generation_tokens") == requests * OUTPUT
+                    assert server.total("vllm:num_requests_running") == 0
+                print(f"| {kind} | {workers} | {concurrency} | {requests} "
+                      f"| {report['time_to_first_token']['avg']:.2f} "
+                      f"| {report['inter_token_latency']['avg']:.3f} "
+                      f"| {report['output_token_throughput']['avg']:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
