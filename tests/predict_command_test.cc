@@ -253,6 +253,9 @@ TEST_F(PredictCommand, SchemaIsJson) {
   ASSERT_TRUE(schema);
   EXPECT_EQ(schema->Find("title")->string(), "Document of dynosim predict");
   EXPECT_EQ(Run("schema --stack x").code, 2);
+  const Finished other = Run("schema recommend");
+  EXPECT_EQ(other.code, 0);
+  EXPECT_NE(other.out.find("Document of dynosim recommend"), std::string::npos);
 }
 
 TEST_F(PredictCommand, TheLibraryGivesTheSameSummary) {

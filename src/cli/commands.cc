@@ -69,6 +69,8 @@ Commands::Commands(CLI::App& app) : app_(app), options_(std::make_unique<Options
   app.set_help_flag("-h,--help", "Prints the common flags and examples");
   app.set_help_all_flag("--help-all", "Prints all flags");
   app.set_version_flag("--version", VersionText, "Prints version, build and measured data");
+  // The word after a command is its own, even where it names another: `schema recommend`.
+  app.require_subcommand(0, 1);
   Options& o = *options_;
   AddPredictCommand(app, o.predict);
   AddRecommendCommand(app, o.recommend);
