@@ -3,7 +3,6 @@
 // output.
 #include "cli/cmd_recommend.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <string>
@@ -88,19 +87,9 @@ CLI::App* AddRecommendCommand(CLI::App& app, RecommendOptions& options) {
 
 Result<RecommendOptions> ParseRecommendArguments(std::vector<std::string> arguments) {
   CLI::App command;
-  command.set_help_flag();
-  command.allow_extras();
   RecommendOptions options;
   AddRecommendOptions(command, options);
-  std::ranges::reverse(arguments);  // the order in which the parser takes them
-  try {
-    command.parse(std::move(arguments));
-  } catch (const CLI::ParseError& error) {
-    return UsageError("", error.what());
-  }
-  if (const std::vector<std::string> rest = command.remaining(); !rest.empty()) {
-    return UsageError("", "unknown argument " + rest.front());
-  }
+  DYNO_TRY_VOID(ParseArguments(command, std::move(arguments)));
   return options;
 }
 

@@ -2,10 +2,12 @@
 // Parsing with CLI11; its exceptions end here.
 #include "cli/program.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -56,6 +58,21 @@ int ReportError(const Error& error) {
   const std::string text = "dynosim: error: " + OneLine(error.Text()) + "\n";
   std::fputs(text.c_str(), stderr);
   return error.kind == ErrorKind::kUsage ? kExitUsage : kExitFailed;
+}
+
+Result<void> ParseArguments(CLI::App& command, std::vector<std::string> arguments) {
+  command.set_help_flag();
+  command.allow_extras();
+  std::ranges::reverse(arguments);  // the order in which the parser takes them
+  try {
+    command.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    return UsageError("", error.what());
+  }
+  if (const std::vector<std::string> rest = command.remaining(); !rest.empty()) {
+    return UsageError("", "unknown argument " + rest.front());
+  }
+  return {};
 }
 
 Result<void> Print(std::string_view text) {

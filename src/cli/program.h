@@ -2,9 +2,15 @@
 // The command line as a whole: global flags, choice of the subcommand, error lines and exit codes.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
+
+namespace CLI {
+class App;
+}
 
 namespace dynosim::cli {
 
@@ -18,6 +24,9 @@ int RunProgram(int argc, const char* const* argv);
 
 // Prints `dynosim: error: ...` on stderr and returns the exit code of the error.
 int ReportError(const Error& error);
+
+// Fills the options of `command` for callers that are no program: no help, and errors are returned.
+Result<void> ParseArguments(CLI::App& command, std::vector<std::string> arguments);
 
 // Writes to standard output, at once.
 Result<void> Print(std::string_view text);

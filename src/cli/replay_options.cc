@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/replay_options.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <span>
@@ -13,6 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/result.h"
+#include "cli/program.h"
 #include "scenario/replay_flags.h"
 
 namespace dynosim::cli {
@@ -199,19 +199,9 @@ void AddReplayOptions(CLI::App& command, ReplayFlags& flags) {
 
 Result<ReplayFlags> ParseReplayArguments(std::vector<std::string> arguments) {
   CLI::App command;
-  command.set_help_flag();
-  command.allow_extras();
   ReplayFlags flags;
   AddReplayOptions(command, flags);
-  std::ranges::reverse(arguments);  // the order in which the parser takes them
-  try {
-    command.parse(std::move(arguments));
-  } catch (const CLI::ParseError& error) {
-    return UsageError("", error.what());
-  }
-  if (const std::vector<std::string> rest = command.remaining(); !rest.empty()) {
-    return UsageError("", "unknown argument " + rest.front());
-  }
+  DYNO_TRY_VOID(ParseArguments(command, std::move(arguments)));
   return flags;
 }
 

@@ -11,6 +11,7 @@
 #include "engine/effects.h"
 #include "engine/kv_event_buffer.h"
 #include "engine/settings.h"
+#include "engine/transfer.h"
 #include "kv/events.h"
 #include "live/router_setup.h"
 #include "live/worker_driver.h"
@@ -245,22 +246,9 @@ void HandoffCoordinator::OnHeld(std::uint32_t request, double now_ms) {
   Push(source_first_ ? ActionKind::kReserveDestination : ActionKind::kStartTransfer, request);
 }
 
-// Chapter 30, section 6.3: the prefill engine's values count, evaluated left to right; blocks are
-// those of the decode engine.
-double HandoffCoordinator::TransferMs(const Handoff& h) const {
-  const engine::EngineSettings& s = *prefill_.settings;
-  if (!s.kv_transfer_bytes_per_token || s.kv_transfer_bandwidth_gbps.value_or(0.0) == 0.0) {
-    return 0.0;
-  }
-  const std::uint64_t tokens = s.kv_transfer_timing == engine::TransferTiming::kFullPrompt
-                                   ? h.request.prompt_tokens
-                                   : h.fresh_blocks * decode_.settings->block_size;
-  return static_cast<double>(tokens) * static_cast<double>(*s.kv_transfer_bytes_per_token) /
-         (*s.kv_transfer_bandwidth_gbps * 1e9) * 1000.0;
-}
-
 void HandoffCoordinator::StartTransfer(Handoff& h, double now_ms) {
-  const double delay_ms = TransferMs(h);
+  const double delay_ms = engine::TransferMs(*prefill_.settings, *decode_.settings,
+                                             h.request.prompt_tokens, h.fresh_blocks);
   listener_.OnStep(Step::kTransferStarted, h.request.id, now_ms, now_ms + delay_ms);
   if (delay_ms > 0.0) {
     transfers_.Push(now_ms + delay_ms, h.ordinal, h.request.id);

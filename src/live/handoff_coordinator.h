@@ -158,7 +158,6 @@ class HandoffCoordinator {
   void LeaveDecodeRouter(Handoff& h, double now_ms);
   void MaybeClose(Handoff& h);
   bool IdleOrDefer(std::uint32_t place, const Action& action);
-  double TransferMs(const Handoff& h) const;
 
   HandoffOptions options_;
   const workload::RequestSource& source_;

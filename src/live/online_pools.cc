@@ -7,7 +7,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -17,10 +16,12 @@
 #include "live/clock.h"
 #include "live/handoff_coordinator.h"
 #include "live/online_replay.h"
+#include "live/played_worker.h"
 #include "live/worker_driver.h"
 #include "router/router.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
+#include "sim/pool_router.h"
 #include "sim/recorder.h"
 #include "sim/run.h"
 #include "workload/request.h"
@@ -30,7 +31,6 @@ namespace dynosim::live {
 
 namespace {
 
-constexpr double kNoEventMs = std::numeric_limits<double>::infinity();
 sim::Pool PoolOf(HandoffPool pool) {
   return pool == HandoffPool::kPrefill ? sim::Pool::kPrefill : sim::Pool::kDecode;
 }
@@ -68,7 +68,7 @@ class PoolsRun final : public HandoffListener {
     while (true) {
       DYNO_TRY_VOID(PlayMoment());
       const double next_ms = NextMs();
-      if (next_ms == kNoEventMs) {
+      if (next_ms == kNever) {
         if (recorder_.terminal() == recorder_.arrived()) {
           break;
         }
@@ -93,19 +93,7 @@ class PoolsRun final : public HandoffListener {
 
   void OnRouted(HandoffPool pool, const router::Decision& d, const router::PoolShape& shape,
                 double now_ms) override {
-    sim::RoutingRecord record{.pool = PoolOf(pool),
-                              .queued = d.queued_at_ms.has_value(),
-                              .queue_entered_at_ms = d.queued_at_ms.value_or(0.0),
-                              .released_at_ms = d.queued_at_ms ? now_ms : 0.0,
-                              .worker = d.target.worker,
-                              .scheduler = shape.NumberOf(d.target),
-                              .dp_rank = d.target.rank};
-    if (d.overlap) {
-      record.reported_overlap_tokens = d.overlap->selected * shape.block_size;
-      record.selected_overlap_blocks = d.overlap->selected;
-      record.best_available_overlap_blocks = d.overlap->best_available;
-    }
-    recorder_.OnRouted(d.request.id, std::move(record));
+    recorder_.OnRouted(d.request.id, sim::RecordOf(d, PoolOf(pool), shape, now_ms));
     if (pool == HandoffPool::kDecode) {
       recorder_.OnDestination(d.request.id, shape.NumberOf(d.target));
     }
@@ -196,10 +184,7 @@ class PoolsRun final : public HandoffListener {
       if (failed_) {
         return std::unexpected(*failed_);
       }
-      if (!changed && passes == passes_ && !coordinator_.NextMs(now_ms)) {
-        return {};
-      }
-      if (!changed && passes == passes_ && *coordinator_.NextMs(now_ms) > now_ms) {
+      if (!changed && passes == passes_ && coordinator_.NextMs(now_ms).value_or(kNever) > now_ms) {
         return {};
       }
     }
@@ -226,37 +211,19 @@ class PoolsRun final : public HandoffListener {
       if (signal.kind == engine::Signal::Kind::kFirstToken || !coordinator_.Open(signal.request)) {
         continue;
       }
-      if (signal.kind == engine::Signal::Kind::kFinished) {
-        const engine::TokenTrack& track = pass.effects.finished[signal.index];
-        recorder_.OnCompleted(signal.request, now_ms, track, place, worker);
-        source_.OnTerminal(signal.request, now_ms, workload::TerminalStatus::kCompleted,
-                           track.tokens);
-      } else {
-        recorder_.OnRejected(signal.request, now_ms, pass.effects.rejections[signal.index],
-                             workload::TerminalStatus::kRejected);
-        source_.OnTerminal(signal.request, now_ms, workload::TerminalStatus::kRejected, 0);
-      }
+      RecordEnd(signal, pass, place, worker, now_ms, recorder_, source_);
     }
     coordinator_.OnRankPass(place, pass, now_ms);
   }
 
   double NextMs() const {
-    double next_ms = source_.NextReadyMs().value_or(kNoEventMs);
-    next_ms = std::min(next_ms, coordinator_.NextMs(clock_.NowMs()).value_or(kNoEventMs));
-    for (const auto& worker : workers_) {
-      next_ms = std::min(next_ms, worker->driver.NextMs().value_or(kNoEventMs));
-      if (worker->driver.CanStart()) {
-        next_ms = std::min(next_ms, clock_.NowMs());
-      }
-    }
-    return next_ms;
+    const double next_ms = std::min(source_.NextReadyMs().value_or(kNever),
+                                    coordinator_.NextMs(clock_.NowMs()).value_or(kNever));
+    return live::NextMs(workers_, clock_, next_ms);
   }
 
   sim::Outcome Finish() {
-    for (std::uint32_t place = 0; place < workers_.size(); ++place) {
-      recorder_.Settle(place, workers_[place]->driver.mutable_worker());
-    }
-    sim::Outcome outcome = recorder_.Take(clock_.NowMs());
+    sim::Outcome outcome = TakeOutcome(workers_, clock_, recorder_);
     const double seconds = outcome.end_ms / 1000.0;
     outcome.prefill_worker_seconds = static_cast<double>(scenario_.num_prefill_workers) * seconds;
     outcome.decode_worker_seconds = static_cast<double>(scenario_.num_decode_workers) * seconds;

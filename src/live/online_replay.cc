@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -19,12 +18,14 @@
 #include "kv/events.h"
 #include "live/clock.h"
 #include "live/online_pools.h"
+#include "live/played_worker.h"
 #include "live/router_setup.h"
 #include "live/worker_driver.h"
 #include "router/registry.h"
 #include "router/router.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
+#include "sim/pool_router.h"
 #include "sim/recorder.h"
 #include "sim/run.h"
 #include "workload/request.h"
@@ -86,8 +87,6 @@ class OnlineRun {
   }
 
  private:
-  static constexpr double kNever = std::numeric_limits<double>::infinity();
-
   struct PlayedWorker final : public PassSink {
     PlayedWorker(OnlineRun& owner, std::uint32_t in_place)
         : run(owner),
@@ -135,18 +134,7 @@ class OnlineRun {
   // Carries out what the router has decided.
   void Submit(double now_ms) {
     for (const router::Decision& d : std::exchange(decisions_, {})) {
-      sim::RoutingRecord record{.queued = d.queued_at_ms.has_value(),
-                                .queue_entered_at_ms = d.queued_at_ms.value_or(0.0),
-                                .released_at_ms = d.queued_at_ms ? now_ms : 0.0,
-                                .worker = d.target.worker,
-                                .scheduler = shape_.NumberOf(d.target),
-                                .dp_rank = d.target.rank};
-      if (d.overlap) {
-        record.reported_overlap_tokens = d.overlap->selected * shape_.block_size;
-        record.selected_overlap_blocks = d.overlap->selected;
-        record.best_available_overlap_blocks = d.overlap->best_available;
-      }
-      recorder_.OnRouted(d.request.id, std::move(record));
+      recorder_.OnRouted(d.request.id, sim::RecordOf(d, sim::Pool::kAggregated, shape_, now_ms));
       workers_[d.target.worker]->driver.Submit(d.request, d.target.rank, now_ms);
     }
   }
@@ -162,35 +150,16 @@ class OnlineRun {
         continue;
       }
       router_->Terminal(signal.request, now_ms, decisions_);
-      if (signal.kind == engine::Signal::Kind::kFinished) {
-        const engine::TokenTrack& track = pass.effects.finished[signal.index];
-        recorder_.OnCompleted(signal.request, now_ms, track, place, worker);
-        source_.OnTerminal(signal.request, now_ms, workload::TerminalStatus::kCompleted,
-                           track.tokens);
-      } else {
-        recorder_.OnRejected(signal.request, now_ms, pass.effects.rejections[signal.index],
-                             workload::TerminalStatus::kRejected);
-        source_.OnTerminal(signal.request, now_ms, workload::TerminalStatus::kRejected, 0);
-      }
+      RecordEnd(signal, pass, place, worker, now_ms, recorder_, source_);
     }
   }
 
   double NextMs() const {
-    double next_ms = source_.NextReadyMs().value_or(kNever);
-    for (const auto& worker : workers_) {
-      next_ms = std::min(next_ms, worker->driver.NextMs().value_or(kNever));
-      if (worker->driver.CanStart()) {
-        next_ms = std::min(next_ms, clock_.NowMs());
-      }
-    }
-    return next_ms;
+    return live::NextMs(workers_, clock_, source_.NextReadyMs().value_or(kNever));
   }
 
   sim::Outcome Finish() {
-    for (std::uint32_t place = 0; place < workers_.size(); ++place) {
-      recorder_.Settle(place, workers_[place]->driver.mutable_worker());
-    }
-    sim::Outcome outcome = recorder_.Take(clock_.NowMs());
+    sim::Outcome outcome = TakeOutcome(workers_, clock_, recorder_);
     outcome.decode_worker_seconds =
         static_cast<double>(scenario_.num_workers) * outcome.end_ms / 1000.0;
     outcome.decode_gpus_per_worker = scenario_.engine.gpus();

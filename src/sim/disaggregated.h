@@ -100,7 +100,6 @@ class DisaggregatedRun final : public RunLoop {
   void Attempt(std::uint32_t place, std::uint32_t rank, double now_ms);
   void OnTerminal(Handoff& h, double now_ms, workload::TerminalStatus status, std::uint64_t tokens);
   void CleanUp(const Handoff& h);
-  double TransferMs(const Handoff& h) const;
   bool InPrefill(std::uint32_t place) const { return place < prefill_.workers; }
   void Push(ActionKind kind, std::uint32_t request) { actions_.push_back({kind, request}); }
 

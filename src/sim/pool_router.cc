@@ -87,26 +87,32 @@ void PoolRouter::Terminal(std::uint32_t request, double now_ms) {
   Record(first, now_ms);
 }
 
+RoutingRecord RecordOf(const router::Decision& d, Pool pool, const router::PoolShape& shape,
+                       double now_ms) {
+  RoutingRecord record{.pool = pool,
+                       .queued = d.queued_at_ms.has_value(),
+                       .queue_entered_at_ms = d.queued_at_ms.value_or(0.0),
+                       .released_at_ms = d.queued_at_ms ? now_ms : 0.0,
+                       .worker = d.target.worker,
+                       .scheduler = shape.NumberOf(d.target),
+                       .dp_rank = d.target.rank};
+  if (d.overlap) {
+    record.reported_overlap_tokens = d.overlap->selected * shape.block_size;
+    record.selected_overlap_blocks = d.overlap->selected;
+    record.best_available_overlap_blocks = d.overlap->best_available;
+  }
+  return record;
+}
+
 void PoolRouter::Record(std::size_t first, double now_ms) {
   for (std::size_t i = first; i < decisions_.size(); ++i) {
     router::Decision& d = decisions_[i];
-    RoutingRecord record{.pool = pool_,
-                         .queued = d.queued_at_ms.has_value(),
-                         .queue_entered_at_ms = d.queued_at_ms.value_or(0.0),
-                         .released_at_ms = d.queued_at_ms ? now_ms : 0.0,
-                         .worker = d.target.worker,
-                         .scheduler = shape_.NumberOf(d.target),
-                         .dp_rank = d.target.rank};
-    if (d.overlap) {
-      record.reported_overlap_tokens = d.overlap->selected * shape_.block_size;
-      record.selected_overlap_blocks = d.overlap->selected;
-      record.best_available_overlap_blocks = d.overlap->best_available;
-      if (context_.telemetry) {
-        const std::uint64_t blocks = std::max<std::uint64_t>(
-            1, (d.request.prompt_tokens + shape_.block_size - 1) / shape_.block_size);
-        context_.telemetry->OnRouted(static_cast<double>(d.overlap->selected) /
-                                     static_cast<double>(blocks));
-      }
+    RoutingRecord record = RecordOf(d, pool_, shape_, now_ms);
+    if (d.overlap && context_.telemetry) {
+      const std::uint64_t blocks = std::max<std::uint64_t>(
+          1, (d.request.prompt_tokens + shape_.block_size - 1) / shape_.block_size);
+      context_.telemetry->OnRouted(static_cast<double>(d.overlap->selected) /
+                                   static_cast<double>(blocks));
     }
     record.candidates = std::move(d.candidates);
     if (context_.forced != nullptr) {

@@ -32,6 +32,10 @@ struct RoutingContext {
   ForcedPlacements* forced = nullptr;  // null: placements are free
 };
 
+// The record of a decision that was made at `now_ms`, without its candidates.
+RoutingRecord RecordOf(const router::Decision& decision, Pool pool, const router::PoolShape& shape,
+                       double now_ms);
+
 class PoolRouter {
  public:
   PoolRouter(const RoutingContext& context, Pool pool, const engine::EngineSettings& settings,

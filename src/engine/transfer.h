@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long the handoff of a prompt's KV blocks from a prefill worker to a decode worker takes.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/settings.h"
+
+namespace dynosim::engine {
+
+// In ms; 0 where bytes per token or bandwidth are not given. Chapter 30, section 6.3: the prefill
+// engine's values count, evaluated left to right; `fresh_blocks` are those of the decode engine
+// that its cache does not hold.
+inline double TransferMs(const EngineSettings& prefill, const EngineSettings& decode,
+                         std::uint64_t prompt_tokens, std::uint64_t fresh_blocks) {
+  if (!prefill.kv_transfer_bytes_per_token ||
+      prefill.kv_transfer_bandwidth_gbps.value_or(0.0) == 0.0) {
+    return 0.0;
+  }
+  const std::uint64_t tokens = prefill.kv_transfer_timing == TransferTiming::kFullPrompt
+                                   ? prompt_tokens
+                                   : fresh_blocks * decode.block_size;
+  return static_cast<double>(tokens) * static_cast<double>(*prefill.kv_transfer_bytes_per_token) /
+         (*prefill.kv_transfer_bandwidth_gbps * 1e9) * 1000.0;
+}
+
+}  // namespace dynosim::engine
