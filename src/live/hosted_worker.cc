@@ -2,7 +2,6 @@
 #include "live/hosted_worker.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -15,6 +14,7 @@
 #include "engine/kv_event_buffer.h"
 #include "engine/settings.h"
 #include "kv/events.h"
+#include "live/clock.h"
 #include "live/engine_host.h"
 #include "live/kv_event_codec.h"
 #include "live/live_request.h"
@@ -28,10 +28,6 @@ namespace dynosim::live {
 namespace {
 
 constexpr double kHeartbeatMs = 1000.0;
-
-double UnixSeconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace
 

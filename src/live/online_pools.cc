@@ -30,10 +30,7 @@ namespace dynosim::live {
 
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-// Longest wait between two looks at the progress hook.
-constexpr double kLookMs = 100.0;
-
+constexpr double kNoEventMs = std::numeric_limits<double>::infinity();
 sim::Pool PoolOf(HandoffPool pool) {
   return pool == HandoffPool::kPrefill ? sim::Pool::kPrefill : sim::Pool::kDecode;
 }
@@ -71,7 +68,7 @@ class PoolsRun final : public HandoffListener {
     while (true) {
       DYNO_TRY_VOID(PlayMoment());
       const double next_ms = NextMs();
-      if (next_ms == kNever) {
+      if (next_ms == kNoEventMs) {
         if (recorder_.terminal() == recorder_.arrived()) {
           break;
         }
@@ -244,10 +241,10 @@ class PoolsRun final : public HandoffListener {
   }
 
   double NextMs() const {
-    double next_ms = source_.NextReadyMs().value_or(kNever);
-    next_ms = std::min(next_ms, coordinator_.NextMs(clock_.NowMs()).value_or(kNever));
+    double next_ms = source_.NextReadyMs().value_or(kNoEventMs);
+    next_ms = std::min(next_ms, coordinator_.NextMs(clock_.NowMs()).value_or(kNoEventMs));
     for (const auto& worker : workers_) {
-      next_ms = std::min(next_ms, worker->driver.NextMs().value_or(kNever));
+      next_ms = std::min(next_ms, worker->driver.NextMs().value_or(kNoEventMs));
       if (worker->driver.CanStart()) {
         next_ms = std::min(next_ms, clock_.NowMs());
       }

@@ -34,9 +34,6 @@ namespace dynosim::live {
 
 namespace {
 
-// Longest wait between two looks at the progress hook.
-constexpr double kLookMs = 100.0;
-
 class OnlineRun {
  public:
   OnlineRun(const scenario::Scenario& scenario, workload::RequestSource& source,

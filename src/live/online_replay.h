@@ -14,6 +14,9 @@
 
 namespace dynosim::live {
 
+// Longest wait between two looks at the progress hook.
+inline constexpr double kLookMs = 100.0;
+
 // Called with the time until which nothing happens; returns at that time or later.
 using WaitUntil = std::function<void(double at_ms)>;
 

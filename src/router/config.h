@@ -15,6 +15,9 @@
 
 namespace dynosim::router {
 
+// The mode that most router fields belong to.
+inline constexpr std::string_view kKvRouter = "kv_router";
+
 struct KvRouterConfig {
   double overlap_score_credit = 1.0;
   double overlap_score_credit_decay = 0.0;

@@ -23,7 +23,6 @@
 namespace dynosim::scenario {
 namespace {
 
-constexpr std::string_view kKvRouter = "kv_router";
 constexpr std::string_view kConfigFlag = "--router-config";
 
 using Text = ReplayFlags::Text;
@@ -48,7 +47,7 @@ Result<void> CheckMode(const ReplayFlags& f, const std::string& mode) {
       {"--router-policy-config", f.router_policy_config.has_value()},
       {"--model-name", f.model_name.has_value()}};
   for (const auto& [name, given] : flags) {
-    if (given && mode != kKvRouter) {
+    if (given && mode != router::kKvRouter) {
       return UsageError(std::string(name),
                         "only applies to --router-mode kv_router, got '" + mode + "'");
     }
@@ -69,7 +68,8 @@ Result<void> CheckEngines(const Scenario& scenario) {
       {"--prefill-engine-args", scenario.prefill_engine ? &*scenario.prefill_engine : nullptr},
       {"--decode-engine-args", scenario.decode_engine ? &*scenario.decode_engine : nullptr}};
   for (const auto& [flag, engine] : engines) {
-    if (engine != nullptr && engine->router_queue_policy && scenario.router.mode != kKvRouter) {
+    if (engine != nullptr && engine->router_queue_policy &&
+        scenario.router.mode != router::kKvRouter) {
       return UsageError(std::string(flag),
                         "dynamo.router_queue_policy only applies to --router-mode kv_router");
     }
@@ -138,7 +138,7 @@ Result<void> ReadRouterFlags(const ReplayFlags& flags, Scenario& scenario) {
   DYNO_TRY_VOID(CheckEngines(scenario));
   DYNO_TRY_VOID(ReadSeed(flags, r));
   DYNO_TRY_VOID(ReadLag(flags, r));
-  if (r.mode == kKvRouter) {
+  if (r.mode == router::kKvRouter) {
     DYNO_TRY_VOID(ReadKvConfig(flags, r));
   }
   r.capture_candidates = flags.capture_routing;

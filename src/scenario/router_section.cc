@@ -18,8 +18,6 @@ namespace {
 
 using config::Decoder;
 
-constexpr std::string_view kKvRouter = "kv_router";
-
 }  // namespace
 
 void RouterFields(Decoder& v, RouterSection& r) {
@@ -40,7 +38,7 @@ void RouterFields(Decoder& v, RouterSection& r) {
   v.Doc("0 takes the cheapest worker; above, cheaper ones are more likely.")
       .Field("temperature", r.temperature, config::kNonNegative);
   v.Doc("Seed of the choice between equal workers.").Field("seed", r.seed);
-  if (r.policy == kKvRouter) {
+  if (r.policy == router::kKvRouter) {
     return;
   }
   if (r.prefill_load_model != "none") {
@@ -59,7 +57,7 @@ Result<router::RouterSettings> MakeRouter(const RouterSection& section, const st
   router::RouterSettings settings;
   settings.mode = section.policy;
   settings.seed = section.seed;
-  if (section.policy != kKvRouter) {
+  if (section.policy != router::kKvRouter) {
     return settings;
   }
   Json kv;

@@ -107,7 +107,8 @@ Json PresetSchema() {
   size.Add("minimum", 1);
   Json fields;
   Json::Array names;
-  for (const Json::Member& field : Shape().ToJson().object()) {
+  const Json shape = Shape().ToJson();
+  for (const Json::Member& field : shape.object()) {
     fields.Add(field.first, size);
     names.emplace_back(field.first);
   }
