@@ -10,6 +10,7 @@
 #include <expected>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -18,14 +19,12 @@
 #include <fmt/format.h>
 #include <sys/types.h>
 #include <unistd.h>
-#include <zconf.h>
-#include <zlib.h>
-#include <zstd.h>
 
 #include "base/file_descriptor.h"
 #include "base/mapped_file.h"
 #include "base/numeric.h"
 #include "base/result.h"
+#include "base/unpacker.h"
 
 namespace dynosim {
 
@@ -77,90 +76,24 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-bool IsGzip(std::string_view bytes) { return bytes.starts_with("\x1F\x8B"); }
-bool IsZstd(std::string_view bytes) { return bytes.starts_with("\x28\xB5\x2F\xFD"); }
-
 std::unexpected<Error> TooLarge(const std::string& path, std::uint64_t limit) {
   return FailedError(path, fmt::format("unpacks to more than {} bytes, which is refused", limit));
 }
 
-struct InflateStream {
-  InflateStream() = default;
-  InflateStream(const InflateStream&) = delete;
-  InflateStream& operator=(const InflateStream&) = delete;
-  ~InflateStream() { inflateEnd(&stream); }
-  z_stream stream{};
-};
-
-Result<void> Gunzip(const std::string& path, std::string_view packed, std::uint64_t limit,
-                    GrowingBuffer& out) {
-  InflateStream inflater;
-  z_stream& stream = inflater.stream;
-  constexpr int kGzipOnly = 16 + MAX_WBITS;
-  if (inflateInit2(&stream, kGzipOnly) != Z_OK) {
-    return FailedError(path, "cannot be unpacked: out of memory");
-  }
-  std::size_t taken = 0;
-  constexpr std::size_t kStep = std::size_t{1} << 30;
+Result<void> Unpack(const std::string& path, Unpacker& unpacker, std::string_view packed,
+                    std::uint64_t limit, GrowingBuffer& out) {
   for (;;) {
     if (out.Room() == 0 && !out.Grow()) {
       return TooLarge(path, limit);
     }
-    const std::size_t input = std::min(packed.size() - taken, kStep);
-    const std::size_t output = std::min(out.Room(), kStep);
-    // zlib does not write to its input; its type is only missing the const.
-    stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(packed.data() + taken));
-    stream.avail_in = static_cast<uInt>(input);
-    stream.next_out = reinterpret_cast<Bytef*>(out.Tail());
-    stream.avail_out = static_cast<uInt>(output);
-    const int status = inflate(&stream, Z_NO_FLUSH);
-    taken += input - stream.avail_in;
-    out.Added(output - stream.avail_out);
-    if (status == Z_STREAM_END) {
-      // Another member may follow; anything else behind the last one is not gzip.
-      if (taken == packed.size()) {
-        return {};
-      }
-      if (!IsGzip(packed.substr(taken)) || inflateReset(&stream) != Z_OK) {
-        return FailedError(path, "gzip data is followed by other bytes");
-      }
-    } else if (status == Z_BUF_ERROR && taken == packed.size() && out.Room() > 0) {
-      return FailedError(path, "gzip data is cut off");
-    } else if (status != Z_OK && status != Z_BUF_ERROR) {
-      return FailedError(path, fmt::format("gzip data is damaged ({})",
-                                           stream.msg == nullptr ? "unknown" : stream.msg));
+    std::span<char> room(out.Tail(), out.Room());
+    DYNO_TRY_VOID(unpacker.Step(packed, room));
+    out.Added(out.Room() - room.size());
+    if (packed.empty() && unpacker.AtEnd()) {
+      return {};
     }
-  }
-}
-
-struct FreeZstd {
-  void operator()(ZSTD_DStream* stream) const { ZSTD_freeDStream(stream); }
-};
-
-Result<void> Unzstd(const std::string& path, std::string_view packed, std::uint64_t limit,
-                    GrowingBuffer& out) {
-  const std::unique_ptr<ZSTD_DStream, FreeZstd> stream(ZSTD_createDStream());
-  if (stream == nullptr) {
-    return FailedError(path, "cannot be unpacked: out of memory");
-  }
-  ZSTD_inBuffer input{.src = packed.data(), .size = packed.size(), .pos = 0};
-  for (;;) {
-    if (out.Room() == 0 && !out.Grow()) {
-      return TooLarge(path, limit);
-    }
-    ZSTD_outBuffer output{.dst = out.Tail(), .size = out.Room(), .pos = 0};
-    const std::size_t hint = ZSTD_decompressStream(stream.get(), &output, &input);
-    out.Added(output.pos);
-    if (ZSTD_isError(hint) != 0) {
-      return FailedError(path, fmt::format("zstd data is damaged ({})", ZSTD_getErrorName(hint)));
-    }
-    if (input.pos == input.size) {
-      if (hint == 0) {
-        return {};
-      }
-      if (output.pos < output.size) {
-        return FailedError(path, "zstd data is cut off");
-      }
+    if (packed.empty() && !room.empty()) {
+      return std::unexpected(unpacker.CutOff());
     }
   }
 }
@@ -207,12 +140,12 @@ Result<TextFile> TextFile::ReadPlain(const std::string& path, const TextLimits& 
 
 Result<TextFile> TextFile::Read(const std::string& path, TextLimits limits) {
   DYNO_TRY(TextFile file, ReadPlain(path, limits));
-  if (const bool gzip = IsGzip(file.text_); gzip || IsZstd(file.text_)) {
+  DYNO_TRY(const std::unique_ptr<Unpacker> unpacker, MakeUnpacker(path, file.text_));
+  if (unpacker != nullptr) {
     const std::uint64_t limit =
         std::max(limits.floor, SaturatingMultiply(file.text_.size(), limits.ratio));
     GrowingBuffer buffer(limit);
-    DYNO_TRY_VOID(gzip ? Gunzip(path, file.text_, limit, buffer)
-                       : Unzstd(path, file.text_, limit, buffer));
+    DYNO_TRY_VOID(Unpack(path, *unpacker, file.text_, limit, buffer));
     TextFile unpacked;
     if (!buffer.Finish(unpacked)) {
       return FailedError(path, "cannot be unpacked: out of memory");

@@ -20,6 +20,7 @@
 
 #include "base/mapped_file.h"
 #include "base/result.h"
+#include "base/text_stream.h"
 
 namespace dynosim {
 namespace {
@@ -123,6 +124,56 @@ TEST_F(TextFileTest, PackedBombIsRefusedAtTheLimit) {
   EXPECT_EQ(Text(Zstd(bomb), limits),
             "error: unpacks to more than 1048576 bytes, which is refused");
   EXPECT_EQ(Text(Gzip(bomb), {.floor = 10 << 20, .ratio = 10}).size(), bomb.size());
+}
+
+TEST_F(TextFileTest, StreamGivesTheSameLinesInPieces) {
+  std::string text = "first\n\n";
+  for (int i = 0; i < 40'000; ++i) {
+    text += std::string(static_cast<std::size_t>(i % 17), 'a') + std::to_string(i) + "\n";
+  }
+  text += std::string(1'500'000, 'x') + "\nno line break at the end";
+  for (const std::string& stored :
+       {text, "\xEF\xBB\xBF" + text, Gzip(text), Gzip(text.substr(0, 77)) + Gzip(text.substr(77)),
+        Zstd(text), Zstd(text.substr(0, 99)) + Zstd(text.substr(99))}) {
+    auto stream = TextStream::Open(Write(stored), {.floor = 1 << 24});
+    ASSERT_TRUE(stream);
+    std::string read;
+    std::size_t pieces = 0;
+    for (;; ++pieces) {
+      const auto lines = stream->NextLines();
+      ASSERT_TRUE(lines) << lines.error().Text();
+      if (lines->empty()) {
+        break;
+      }
+      read += *lines;
+      EXPECT_TRUE(lines->ends_with('\n') || read.size() == text.size());
+    }
+    EXPECT_GT(pieces, 1U);
+    EXPECT_EQ(read, text);
+  }
+}
+
+TEST_F(TextFileTest, StreamReportsDamageAndBombsAsTheFileDoes) {
+  const std::string packed = Gzip(std::string(100'000, 'a') + "\n");
+  const std::string frames = Zstd("some text\n");
+  for (const std::string& stored :
+       {packed.substr(0, packed.size() - 9), packed + "xx", frames.substr(0, frames.size() - 3),
+        std::string("\x1F\x8B"), packed.substr(0, 5) + "????????????"}) {
+    const std::string path = Write(stored);
+    const auto whole = TextFile::Read(path);
+    ASSERT_FALSE(whole);
+    auto stream = TextStream::Open(path);
+    ASSERT_TRUE(stream);
+    auto lines = stream->NextLines();
+    while (lines && !lines->empty()) {
+      lines = stream->NextLines();
+    }
+    ASSERT_FALSE(lines);
+    EXPECT_EQ(lines.error().Text(), whole.error().Text());
+  }
+  auto bomb = TextStream::Open(Write(packed), {.floor = 1000, .ratio = 1});
+  ASSERT_TRUE(bomb);
+  EXPECT_FALSE(bomb->NextLines());
 }
 
 TEST_F(TextFileTest, MissingFileAndDirectoryAreNamed) {

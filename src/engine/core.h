@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "engine/effects.h"
 #include "engine/kv_event_buffer.h"
@@ -103,6 +104,10 @@ class SchedulerCore {
 
   virtual RankMetrics Metrics() const = 0;
   virtual const ForwardPassMetrics& LastPassMetrics() const = 0;
+
+  // Appends the groups of all block names that the cache or a held request has
+  // (workload::RequestSource::OnHeldGroups).
+  virtual void AppendHeldGroups(std::vector<std::uint32_t>& groups) const = 0;
 
   // Oldest pass that a held request got a token in; the largest value when there is none.
   virtual std::uint64_t OldestLivePass() const = 0;

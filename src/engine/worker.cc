@@ -292,6 +292,12 @@ void Worker::CountDecode() {
   }
 }
 
+void Worker::AppendHeldGroups(std::vector<std::uint32_t>& groups) const {
+  for (const std::unique_ptr<SchedulerCore>& core : cores_) {
+    core->AppendHeldGroups(groups);
+  }
+}
+
 void Worker::Publish(double now_ms) {
   if (!Planned()) {
     return;

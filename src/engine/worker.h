@@ -102,6 +102,9 @@ class Worker {
   // The last pass changed something (an admission, a token, an end, a preemption).
   bool HadEffect() const;
 
+  // Appends the groups of all block names that the ranks hold.
+  void AppendHeldGroups(std::vector<std::uint32_t>& groups) const;
+
   const SchedulerCore& core(std::uint32_t rank) const { return *cores_[rank]; }
 
   // KV events, when they are captured: those of passes that have been executed and of commands.

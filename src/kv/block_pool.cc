@@ -348,6 +348,14 @@ BlockName BlockPool::NameOf(std::uint32_t slot) const {
   return (group << 32) | offset;
 }
 
+void BlockPool::AppendGroups(std::vector<std::uint32_t>& groups) const {
+  for (const Slab& slab : slabs_) {
+    if (slab.used > 0) {
+      groups.push_back(static_cast<std::uint32_t>(slab.key >> (32 - kSlabBits)));
+    }
+  }
+}
+
 void BlockPool::CheckInvariants() const {
   std::uint64_t listed = 0;
   std::uint32_t prev = kNil;

@@ -104,6 +104,9 @@ class BlockPool {
   // Gives a reservation back, pins included.
   void CancelReservation(BlockTable& table, std::uint64_t total);
 
+  // Appends the groups of all names in the pool, with repetitions.
+  void AppendGroups(std::vector<std::uint32_t>& groups) const;
+
   // Walks all structures and aborts on any inconsistency; for tests.
   void CheckInvariants() const;
 

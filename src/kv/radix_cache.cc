@@ -363,6 +363,16 @@ std::uint64_t RadixCache::PagesBeforeWatched() {
   return victim == watched_ ? pages - std::min(pages, watched_pages_) : pages;
 }
 
+void RadixCache::AppendGroups(std::vector<std::uint32_t>& groups) const {
+  for (const Node& node : nodes_) {
+    if (node.pages > 0) {
+      for (const workload::BlockExtent& run : node.runs) {
+        groups.push_back(run.group);
+      }
+    }
+  }
+}
+
 void RadixCache::CheckInvariants(std::uint64_t outside) const {
   std::uint64_t locked = 0;
   std::uint64_t unlocked = 0;

@@ -107,6 +107,9 @@ class RadixCache {
   // Names of evicted pages are appended here; null switches it off.
   void set_evicted(std::vector<BlockName>* evicted) { evicted_ = evicted; }
 
+  // Appends the groups of all names in the tree, with repetitions.
+  void AppendGroups(std::vector<std::uint32_t>& groups) const;
+
   // Walks everything and aborts on an inconsistency. `outside`: pages that requests own. For tests.
   void CheckInvariants(std::uint64_t outside) const;
 

@@ -17,6 +17,12 @@ class SequenceBlocks {
   // Buffer to fill; call Rewind() after a change.
   std::vector<workload::BlockExtent>& extents() { return extents_; }
   const std::vector<workload::BlockExtent>& extents() const { return extents_; }
+  // Appends the groups of all names of the sequence.
+  void AppendGroups(std::vector<std::uint32_t>& groups) const {
+    for (const workload::BlockExtent& extent : extents_) {
+      groups.push_back(extent.group);
+    }
+  }
   void Rewind() {
     cursor_ = 0;
     cursor_block_ = 0;

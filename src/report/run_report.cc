@@ -10,12 +10,20 @@
 #include "report/json_report.h"
 #include "report/summary.h"
 #include "scenario/scenario.h"
+#include "sim/outcome.h"
 #include "sim/run.h"
 #include "workload/agentic_source.h"
 #include "workload/load.h"
 #include "workload/source.h"
+#include "workload/spec.h"
 
 namespace dynosim::report {
+namespace {
+
+// A smaller trace is read in less than half a second and needs no care.
+constexpr std::uint64_t kStreamFromBytes = std::uint64_t{64} << 20;
+
+}  // namespace
 
 ReportParts FinishedRun::Parts(const scenario::Scenario& scenario) const {
   return {.summary = summary,
@@ -26,8 +34,13 @@ ReportParts FinishedRun::Parts(const scenario::Scenario& scenario) const {
 }
 
 Result<FinishedRun> RunScenario(const scenario::Scenario& scenario, const RunSetup& setup) {
+  workload::WorkloadSpec workload = scenario.workload;
+  if (workload.trace && !workload.trace->stream_from_bytes && !scenario.online &&
+      !scenario.placements) {
+    workload.trace->stream_from_bytes = kStreamFromBytes;
+  }
   DYNO_TRY(workload::LoadedWorkload loaded,
-           workload::LoadWorkload(scenario.workload, scenario.block_size()));
+           workload::LoadWorkload(workload, scenario.block_size()));
   if (setup.warn) {
     for (const std::string& warning : loaded.warnings) {
       setup.warn(warning);
@@ -38,9 +51,15 @@ Result<FinishedRun> RunScenario(const scenario::Scenario& scenario, const RunSet
   if (setup.hooks.progress && !setup.hooks.progress(0.0, 0, run.source->RequestCount())) {
     return FailedError("", "the run was stopped");
   }
-  DYNO_TRY(run.outcome, setup.simulate(scenario, *run.source, setup.hooks));
+  Summarizer summarizer(scenario.goodput);
+  sim::RunHooks hooks = setup.hooks;
+  hooks.ended = [&](const sim::RequestRecord& record) { summarizer.Add(record); };
+  DYNO_TRY(run.outcome, setup.simulate(scenario, *run.source, hooks));
+  for (const sim::RequestRecord& record : run.outcome.records) {
+    summarizer.Add(record);  // those that were kept
+  }
   const double wall_time_ms = setup.elapsed_ms ? setup.elapsed_ms() : 0.0;
-  run.summary = Summarize(run.outcome, scenario, {.wall_time_ms = wall_time_ms});
+  run.summary = summarizer.Finish(run.outcome, scenario, {.wall_time_ms = wall_time_ms});
   if (const workload::AgenticSource* const agentic = run.source->Agentic()) {
     run.summary.agentic = SummarizeAgentic(*agentic, scenario);
   }

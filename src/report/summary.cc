@@ -48,55 +48,17 @@ bool IsGood(const sim::RequestRecord& record, const scenario::Goodput& bounds) {
          Within(bounds.itl_ms, (*e2e - *ttft) / static_cast<double>(record.output_tokens - 1));
 }
 
-// Latency samples of the completed requests, and sums that need a second look at the totals.
-struct Samples {
-  std::vector<double> ttft, ttst, tpot, e2e;
-  std::uint64_t reused = 0;
-  std::uint64_t reused_first = 0;
-  std::uint64_t good_requests = 0;
-  std::uint64_t good_tokens = 0;
+void Push(std::vector<double>& values, const std::optional<double>& value) {
+  if (value) {
+    values.push_back(*value);
+  }
+}
 
-  explicit Samples(std::size_t requests) {
-    for (std::vector<double>* values : {&ttft, &ttst, &tpot, &e2e}) {
-      values->reserve(requests);
-    }
-  }
-  void Add(const sim::RequestRecord& record) {
-    Push(ttft, TtftMs(record));
-    Push(ttst, TtstMs(record));
-    Push(tpot, TpotMs(record));
-    Push(e2e, EndToEndMs(record));
-    reused += record.reused_tokens_max;
-    reused_first += record.reused_tokens_first;
-  }
-
- private:
-  static void Push(std::vector<double>& values, const std::optional<double>& value) {
-    if (value) {
-      values.push_back(*value);
-    }
-  }
-};
-
-void AddRecord(const sim::RequestRecord& record, const scenario::Goodput& bounds, Summary& out,
-               Samples& samples) {
-  if (record.terminal && (record.status == workload::TerminalStatus::kRejected ||
-                          record.status == workload::TerminalStatus::kFailed)) {
-    ++out.rejected_requests;
-  }
-  if (!IsCompleted(record)) {
-    return;
-  }
-  ++out.completed_requests;
-  out.total_input_tokens += record.prompt_tokens;
-  out.total_output_tokens += record.output_tokens;
-  out.readmission_reused_tokens += record.readmission_reused_tokens;
-  out.duration_ms = std::max(out.duration_ms, record.terminal_ms);
-  samples.Add(record);
-  if (bounds.any() && IsGood(record, bounds)) {
-    ++samples.good_requests;
-    samples.good_tokens += record.output_tokens;
-  }
+// The percentiles of the samples, which are freed.
+Distribution Distill(std::vector<double>& values) {
+  const Distribution distribution = Describe(values);
+  std::vector<double>().swap(values);
+  return distribution;
 }
 
 void SetRates(Summary& out, double seconds) {
@@ -192,40 +154,70 @@ void AddAgentic(Json& json, const AgenticSummary& agentic) {
 
 }  // namespace
 
-Summary Summarize(const sim::Outcome& outcome, const scenario::Scenario& scenario,
-                  const RunTimes& times) {
-  Summary out;
+void Summarizer::Add(const sim::RequestRecord& record) {
+  ++sums_.num_requests;
+  if (record.terminal && (record.status == workload::TerminalStatus::kRejected ||
+                          record.status == workload::TerminalStatus::kFailed)) {
+    ++sums_.rejected_requests;
+  }
+  if (!IsCompleted(record)) {
+    return;
+  }
+  ++sums_.completed_requests;
+  sums_.total_input_tokens += record.prompt_tokens;
+  sums_.total_output_tokens += record.output_tokens;
+  sums_.readmission_reused_tokens += record.readmission_reused_tokens;
+  sums_.duration_ms = std::max(sums_.duration_ms, record.terminal_ms);
+  Push(ttft_ms_, TtftMs(record));
+  Push(ttst_ms_, TtstMs(record));
+  Push(tpot_ms_, TpotMs(record));
+  Push(e2e_ms_, EndToEndMs(record));
+  reused_tokens_ += record.reused_tokens_max;
+  reused_tokens_first_ += record.reused_tokens_first;
+  if (bounds_.any() && IsGood(record, bounds_)) {
+    ++good_requests_;
+    good_tokens_ += record.output_tokens;
+  }
+}
+
+Summary Summarizer::Finish(const sim::Outcome& outcome, const scenario::Scenario& scenario,
+                           const RunTimes& times) {
+  Summary out = sums_;
   out.committed_prefill_tokens = outcome.committed_prefill_tokens;
-  out.num_requests = outcome.records.size();
   out.wall_time_ms = times.wall_time_ms;
   out.first_rejection_reason = outcome.first_rejection_reason;
   if (scenario.placements) {
     out.forced = Summary::Forced{.placements = outcome.placements_forced,
                                  .outside_minimum = outcome.placements_outside_minimum};
   }
-  Samples samples(outcome.records.size());
-  for (const sim::RequestRecord& record : outcome.records) {
-    AddRecord(record, scenario.goodput, out, samples);
-  }
   const double seconds = std::max(out.duration_ms / kMsPerSecond, kLeastSeconds);
   SetRates(out, seconds);
   SetResources(outcome, out);
-  if (scenario.goodput.any()) {
+  if (bounds_.any()) {
     out.goodput = GoodputSummary{
-        .completed_requests = samples.good_requests,
-        .request_throughput_rps = Rate(samples.good_requests, seconds),
-        .output_throughput_tok_s = Rate(samples.good_tokens, seconds),
+        .completed_requests = good_requests_,
+        .request_throughput_rps = Rate(good_requests_, seconds),
+        .output_throughput_tok_s = Rate(good_tokens_, seconds),
     };
   }
-  out.prefix_cache_reused_ratio = Ratio(samples.reused, out.total_input_tokens);
+  out.prefix_cache_reused_ratio = Ratio(reused_tokens_, out.total_input_tokens);
   out.first_admission_prefix_cache_reused_ratio =
-      Ratio(samples.reused_first, out.total_input_tokens);
-  out.ttft_ms = Describe(samples.ttft);
-  out.ttst_ms = Describe(samples.ttst);
-  out.tpot_ms = Describe(samples.tpot);
-  out.e2e_latency_ms = Describe(samples.e2e);
+      Ratio(reused_tokens_first_, out.total_input_tokens);
+  out.ttft_ms = Distill(ttft_ms_);
+  out.ttst_ms = Distill(ttst_ms_);
+  out.tpot_ms = Distill(tpot_ms_);
+  out.e2e_latency_ms = Distill(e2e_ms_);
   out.gaps = DescribeGaps(outcome.gaps, outcome.zero_gaps);
   return out;
+}
+
+Summary Summarize(const sim::Outcome& outcome, const scenario::Scenario& scenario,
+                  const RunTimes& times) {
+  Summarizer summarizer(scenario.goodput);
+  for (const sim::RequestRecord& record : outcome.records) {
+    summarizer.Add(record);
+  }
+  return summarizer.Finish(outcome, scenario, times);
 }
 
 Json SummaryJson(const Summary& summary) {

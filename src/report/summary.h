@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "report/agentic.h"
@@ -63,6 +64,27 @@ struct Summary {
   GapStatistics gaps;
   std::optional<AgenticSummary> agentic{};  // only for agentic graphs
   std::string first_rejection_reason;       // for the table; not a key of the report
+};
+
+// Adds records up to a summary, so that they need not be kept: 32 bytes of samples stay of each.
+class Summarizer {
+ public:
+  explicit Summarizer(const scenario::Goodput& bounds) : bounds_(bounds) {}
+
+  // All requests that arrived, in the order of Outcome::records.
+  void Add(const sim::RequestRecord& record);
+  // `outcome`: the rest of the run.
+  Summary Finish(const sim::Outcome& outcome, const scenario::Scenario& scenario,
+                 const RunTimes& times);
+
+ private:
+  scenario::Goodput bounds_;
+  Summary sums_;
+  std::vector<double> ttft_ms_, ttst_ms_, tpot_ms_, e2e_ms_;
+  std::uint64_t reused_tokens_ = 0;
+  std::uint64_t reused_tokens_first_ = 0;
+  std::uint64_t good_requests_ = 0;
+  std::uint64_t good_tokens_ = 0;
 };
 
 Summary Summarize(const sim::Outcome& outcome, const scenario::Scenario& scenario,

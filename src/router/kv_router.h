@@ -55,6 +55,7 @@ class KvRouter final : public Router {
   void Terminal(std::uint32_t request, double now_ms, std::vector<Decision>& out) override;
   bool CancelPending(std::uint32_t request) override;
   std::uint64_t Pending() const override { return queue_.size(); }
+  bool HoldsNames() const override { return true; }
 
   bool WantsEvents() const override { return caches_ == CacheSource::kEvents; }
   void OnStored(std::uint32_t target, std::span<const kv::BlockName> blocks) override;

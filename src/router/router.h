@@ -93,6 +93,8 @@ class Router {
   virtual void Terminal(std::uint32_t request, double now_ms, std::vector<Decision>& out);
   // Takes a request out of the queue; false if it is not there.
   virtual bool CancelPending(std::uint32_t request);
+  // True for routers that remember block names.
+  virtual bool HoldsNames() const { return false; }
   // Requests in the queue.
   virtual std::uint64_t Pending() const { return 0; }
 

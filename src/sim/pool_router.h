@@ -43,6 +43,7 @@ class PoolRouter {
       feed_->AddWorker(worker);
     }
   }
+  bool HoldsNames() const { return router_->HoldsNames(); }
   bool WantsEvents() const { return feed_.has_value(); }
   EventFeed* feed() { return feed_ ? &*feed_ : nullptr; }
 

@@ -39,6 +39,27 @@ Recorder::Recorder(std::uint32_t requests, bool details, bool by_id, bool passes
   outcome_.records.reserve(requests);
 }
 
+void Recorder::set_ended(std::function<void(const RequestRecord&)> ended) {
+  ended_ = std::move(ended);
+  std::vector<RequestRecord>().swap(outcome_.records);
+}
+
+void Recorder::PassOnEnded() {
+  constexpr std::size_t kDropMin = 1024;
+  if (!ended_) {
+    return;
+  }
+  std::vector<RequestRecord>& records = outcome_.records;
+  while (passed_on_ < records.size() && records[passed_on_].terminal) {
+    ended_(records[passed_on_++]);
+  }
+  if (passed_on_ >= kDropMin && passed_on_ * 2 >= records.size()) {
+    records.erase(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(passed_on_));
+    dropped_ += static_cast<std::uint32_t>(passed_on_);
+    passed_on_ = 0;
+  }
+}
+
 void Recorder::AddWorker(Pool pool, std::uint32_t id) {
   if (keeps_passes_) {
     passes_.emplace_back(pool, id);
@@ -48,7 +69,7 @@ void Recorder::AddWorker(Pool pool, std::uint32_t id) {
 }
 
 void Recorder::OnArrival(const workload::Request& request) {
-  index_[request.id] = static_cast<std::uint32_t>(outcome_.records.size());
+  index_[request.id] = static_cast<std::uint32_t>(arrived());
   outcome_.records.push_back({.id = request.id,
                               .session = request.session,
                               .turn = request.turn,
@@ -196,6 +217,13 @@ Outcome Recorder::Take(double end_ms) {
 }
 
 void Recorder::OrderRecords() {
+  if (ended_) {
+    for (; passed_on_ < outcome_.records.size(); ++passed_on_) {
+      ended_(outcome_.records[passed_on_]);
+    }
+    outcome_.records.clear();
+    return;
+  }
   const auto before = [by_id = by_id_](const RequestRecord& a, const RequestRecord& b) {
     return !by_id && a.arrival_ms != b.arrival_ms ? a.arrival_ms < b.arrival_ms : a.id < b.id;
   };

@@ -2,7 +2,9 @@
 // Recorder: turns what happens to requests into records, and keeps the sums that reports need.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "engine/effects.h"
@@ -51,12 +53,18 @@ class Recorder {
     record(id).decode_scheduler = scheduler;
   }
 
-  RequestRecord& record(std::uint32_t id) { return outcome_.records[index_[id]]; }
+  // Hands records over as soon as nothing can change in them, instead of keeping them. Requests
+  // arrive in the order of the records.
+  void set_ended(std::function<void(const RequestRecord&)> ended);
+  // Hands over what has ended by now, up to the oldest request that has not.
+  void PassOnEnded();
+
+  RequestRecord& record(std::uint32_t id) { return outcome_.records[index_[id] - dropped_]; }
   RequestDetail* detail(std::uint32_t id) {
-    return details_ ? &outcome_.details[index_[id]] : nullptr;
+    return details_ ? &outcome_.details[index_[id] - dropped_] : nullptr;
   }
   std::uint64_t terminal() const { return terminal_; }
-  std::uint64_t arrived() const { return outcome_.records.size(); }
+  std::uint64_t arrived() const { return dropped_ + outcome_.records.size(); }
   Outcome& outcome() { return outcome_; }
 
   // Settles passes that no held request refers to, when the worker's log has grown long.
@@ -70,7 +78,10 @@ class Recorder {
   void OrderRecords();
 
   Outcome outcome_;
-  std::vector<std::uint32_t> index_;      // request id -> record
+  std::vector<std::uint32_t> index_;  // request id -> record, counted from the first arrival
+  std::function<void(const RequestRecord&)> ended_;
+  std::uint32_t dropped_ = 0;             // records that are gone
+  std::size_t passed_on_ = 0;             // of the others, handed over
   std::vector<GapLedger> ledgers_;        // by place
   std::vector<std::uint64_t> settle_at_;  // log length at which settling is tried next, by place
   bool details_;

@@ -16,6 +16,9 @@ struct RunHooks {
   // Called now and then with the virtual time, the requests that ended and all that may come;
   // returning false stops the run with an error. May be empty.
   std::function<bool(double now_ms, std::uint64_t done, std::uint64_t total)> progress;
+  // Takes over the records of a run that needs them for sums only, in the order of
+  // Outcome::records, which then stays empty. A run may as well ignore it. May be empty.
+  std::function<void(const RequestRecord& record)> ended;
 };
 
 // `source` was built for the scenario's engine block size and is used up by the run.

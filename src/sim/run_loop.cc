@@ -43,6 +43,9 @@ RunLoop::RunLoop(const scenario::Scenario& scenario, workload::RequestSource& so
       recorder_(source.RequestCount(), scenario.capture_per_request || scenario.timeline,
                 source.Agentic() != nullptr, scenario.timeline),
       hooks_(hooks) {
+  if (hooks.ended && source.InOrder() && !scenario.capture_per_request && !scenario.timeline) {
+    recorder_.set_ended(hooks.ended);
+  }
   if (scenario.telemetry.enabled()) {
     telemetry_.emplace(scenario.telemetry.sample_interval_ms,
                        scenario.telemetry.fits_page ? kPageSamplesMax : 0);
@@ -68,6 +71,7 @@ std::uint32_t RunLoop::AddWorker(const engine::EngineSettings& settings, Pool po
                                               .capture_kv_events = router.WantsEvents(),
                                               .publish_metrics = scenario_.telemetry.enabled()});
   router.AddWorker(workers_.back());
+  routers_hold_names_ = routers_hold_names_ || router.HoldsNames();
   feeds_.push_back(router.feed());
   runnable_.resize(place / 64 + 1, 0);
   recorder_.AddWorker(pool, id);
@@ -79,6 +83,9 @@ std::uint32_t RunLoop::AddWorker(const engine::EngineSettings& settings, Pool po
 
 Result<Outcome> RunLoop::Run() {
   DYNO_TRY_VOID(Loop());
+  if (const Error* const problem = source_.Problem()) {
+    return std::unexpected(*problem);
+  }
   if (telemetry_) {
     telemetry_->TakeFinal(now_ms_);
     recorder_.outcome().telemetry = std::move(telemetry_->samples());
@@ -136,11 +143,23 @@ Result<void> RunLoop::StopAtCap(double next_ms, double cap_ms) {
 Result<void> RunLoop::DrainAt(double now_ms) {
   now_ms_ = now_ms;
   DYNO_TRY_VOID(Drain(now_ms));
+  recorder_.PassOnEnded();
+  if (!routers_hold_names_ && source_.WantsHeldGroups()) {
+    ReportHeldGroups();
+  }
   if (hooks_.progress && drains_++ % kProgressDrains == 0 &&
       !hooks_.progress(now_ms, recorder_.terminal(), source_.RequestCount())) {
     return FailedError("", "interrupted");
   }
   return {};
+}
+
+void RunLoop::ReportHeldGroups() {
+  held_groups_.clear();
+  for (const engine::Worker& worker : workers_) {
+    worker.AppendHeldGroups(held_groups_);
+  }
+  source_.OnHeldGroups(held_groups_);
 }
 
 Error RunLoop::DeadEnd() const {

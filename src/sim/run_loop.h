@@ -112,6 +112,8 @@ class RunLoop {
   static Error NoProgress(const engine::Worker& worker, double now_ms);
   Result<void> DrainAt(double now_ms);
   Result<void> StopAtCap(double next_ms, double cap_ms);
+  // Lets a source that streams forget the names that nobody holds.
+  void ReportHeldGroups();
   Error DeadEnd() const;
   std::optional<double> NextEventMs() const;
   double NextWorkMs(double now_ms) const;
@@ -120,6 +122,8 @@ class RunLoop {
   const RunHooks& hooks_;
   WorkerQueue queue_;  // busy workers by the end of their pass or run
   std::deque<engine::Worker> workers_;
+  bool routers_hold_names_ = false;
+  std::vector<std::uint32_t> held_groups_;
   std::vector<EventFeed*> feeds_;        // by place, nullptr where the router wants no events
   std::vector<std::uint64_t> runnable_;  // one bit per worker
   double now_ms_ = 0.0;                  // time of the last processed event

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "workload/extents.h"
 #include "workload/request.h"
 
 namespace dynosim::workload {
@@ -19,8 +20,6 @@ namespace {
 
 // Values up to this much beyond the number of nodes index an array instead of a hash table.
 constexpr std::size_t kDenseSlack = 1 << 16;
-// No pool holds so many blocks; longer counts are cut here.
-constexpr std::uint64_t kMaxBlocks = std::numeric_limits<std::uint32_t>::max() - 1;
 
 std::size_t GrownSize(std::size_t wanted, std::size_t current) {
   return std::max({wanted + 1, current * 2, std::size_t{1024}});
@@ -106,26 +105,7 @@ std::uint32_t BlockNames::OtherChild(Sequence sequence, std::uint32_t value) {
 
 void BlockNames::Extents(Sequence sequence, std::uint64_t block_size,
                          std::vector<BlockExtent>& out) const {
-  // From the last run back to the first: block i ends in a run if the run covers its last token.
-  const auto walk = [&](auto blocks_in) {
-    std::uint64_t end = blocks_in(sequence.tokens);
-    for (std::uint32_t node = sequence.node; node != kNone; node = nodes_[node].parent) {
-      const std::uint64_t begin = blocks_in(nodes_[node].start);
-      if (end > begin) {
-        const std::uint64_t count = std::min(end - begin, kMaxBlocks);
-        out.push_back({node, 0, static_cast<std::uint32_t>(count)});
-      }
-      end = begin;
-    }
-  };
-  const auto first = static_cast<std::ptrdiff_t>(out.size());
-  if (std::has_single_bit(block_size)) {
-    const int shift = std::countr_zero(block_size);
-    walk([shift](std::uint64_t tokens) { return tokens >> shift; });
-  } else {
-    walk([block_size](std::uint64_t tokens) { return tokens / block_size; });
-  }
-  std::reverse(out.begin() + first, out.end());
+  AppendExtents(nodes_, sequence.node, sequence.tokens, block_size, out);
 }
 
 void BlockNames::Tokens(Sequence sequence, std::vector<std::uint32_t>& out) const {

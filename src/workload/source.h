@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "workload/request.h"
 
 namespace dynosim::workload {
@@ -60,6 +62,17 @@ class RequestSource {
   // Token ids of the prompt, and of output token `ordinal` (for KV event hashes and live workers).
   virtual void PromptTokens(std::uint32_t id, std::vector<std::uint32_t>& out) const = 0;
   virtual std::uint32_t OutputToken(std::uint32_t id, std::uint64_t ordinal) const = 0;
+
+  // True when requests are released in the order of (arrival time, id).
+  virtual bool InOrder() const { return false; }
+
+  // A source that reads its requests while the run goes on keeps names only as long as anybody may
+  // meet them again. When it wants to forget, the run tells it all groups of names that caches and
+  // held requests have, in any order, with repetitions.
+  virtual bool WantsHeldGroups() const { return false; }
+  virtual void OnHeldGroups(std::span<const std::uint32_t> /*groups*/) {}
+  // What stopped such a source before its end, else null.
+  virtual const Error* Problem() const { return nullptr; }
 
   // The source itself when it replays an agentic graph, else nullptr. Reports have more to tell
   // then, and are ordered by request id.

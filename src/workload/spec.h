@@ -3,6 +3,7 @@
 // gave them; workload/load.h checks them and builds the RequestSource.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,7 +34,12 @@ struct TraceSpec {
   std::vector<std::string> files;
   std::string format = "mooncake";
   std::optional<std::int64_t> block_size = std::nullopt;  // default depends on the format (512)
-  double shared_prefix_ratio = 0.0;                       // applied_compute_agentic only
+  // A mooncake trace of at least so many bytes may be read while the run goes on: the source keeps
+  // what is in flight or in a cache, and gives out no token ids. Results are the same.
+  std::optional<std::uint64_t> stream_from_bytes = std::nullopt;
+  // Block prefixes that a streaming source has in memory before it forgets those that nobody holds.
+  std::size_t streamed_prefixes = std::size_t{1} << 20;
+  double shared_prefix_ratio = 0.0;  // applied_compute_agentic only
   std::int64_t num_prefix_groups = 0;
   // Agentic graphs only.
   std::optional<std::string> execution_model = std::nullopt;  // what the requests run on

@@ -40,6 +40,7 @@ class SyntheticList final : public RequestSource {
               std::vector<BlockExtent>& out) const override;
   std::uint32_t RequestCount() const override { return settings_.count; }
   bool SharesGeneratedBlocks() const override { return false; }
+  bool InOrder() const override { return true; }
   std::string SessionName(std::uint32_t session) const override;
   std::string_view PolicyClassName(std::uint32_t policy_class) const override;
   void PromptTokens(std::uint32_t id, std::vector<std::uint32_t>& out) const override;

@@ -65,6 +65,7 @@ class SglangCore final : public SchedulerCore, private kv::GrowingLeaves {
   bool ActWhenStuck(PassEffects& effects) override;
 
   RankMetrics Metrics() const override;
+  void AppendHeldGroups(std::vector<std::uint32_t>& groups) const override;
   const ForwardPassMetrics& LastPassMetrics() const override { return metrics_; }
   std::uint64_t OldestLivePass() const override;
 

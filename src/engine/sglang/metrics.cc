@@ -2,6 +2,7 @@
 // Gauges of a rank and forward-pass metrics of one pass (chapter 10, section 9; chapter 20, section
 // 14).
 #include <cstdint>
+#include <vector>
 
 #include "engine/effects.h"
 #include "engine/sglang/core.h"
@@ -66,6 +67,13 @@ void SglangCore::FillQueueMetrics() {
   }
   metrics_.queued_prefill.variance = prefill.Variance();
   metrics_.queued_decode.variance = decode.Variance();
+}
+
+void SglangCore::AppendHeldGroups(std::vector<std::uint32_t>& groups) const {
+  cache_.AppendGroups(groups);
+  for (const RequestState& r : slots_) {
+    r.names.AppendGroups(groups);
+  }
 }
 
 }  // namespace dynosim::engine::sglang

@@ -55,6 +55,7 @@ class VllmCore final : public SchedulerCore {
   void CancelDestination(std::uint32_t request) override;
   bool ActWhenStuck(PassEffects& effects) override;
   RankMetrics Metrics() const override;
+  void AppendHeldGroups(std::vector<std::uint32_t>& groups) const override;
   const ForwardPassMetrics& LastPassMetrics() const override { return metrics_; }
   std::uint64_t OldestLivePass() const override;
   const kv::BlockPool& pool() const { return pool_; }

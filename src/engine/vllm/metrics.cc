@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forward-pass metrics of one pass (chapter 10, section 9).
 #include <cstdint>
+#include <vector>
 
 #include "engine/effects.h"
 #include "engine/vllm/core.h"
@@ -47,6 +48,13 @@ void VllmCore::FillQueueMetrics() {
   }
   metrics_.queued_prefill.variance = prefill.Variance();
   metrics_.queued_decode.variance = decode.Variance();
+}
+
+void VllmCore::AppendHeldGroups(std::vector<std::uint32_t>& groups) const {
+  pool_.AppendGroups(groups);
+  for (const RequestState& r : slots_) {
+    r.names.AppendGroups(groups);
+  }
 }
 
 }  // namespace dynosim::engine::vllm

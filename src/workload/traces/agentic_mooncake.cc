@@ -34,19 +34,6 @@ constexpr std::uint64_t kSchemaVersion = 2;
 
 using Text = std::optional<std::string>;
 
-bool ReadText(JsonRows& rows, Text& out) {
-  std::optional<std::string_view> text;
-  if (!rows.ReadString(text)) {
-    return false;
-  }
-  out = text ? Text(*text) : std::nullopt;
-  return true;
-}
-
-bool Require(JsonRows& rows, bool given, std::string_view member) {
-  return given || rows.Fail(fmt::format("{} is missing", member));
-}
-
 struct Header {
   Text schema, scope, source_format, source_digest;
   std::optional<std::uint64_t> version, block_size;
@@ -76,10 +63,10 @@ bool ReadSource(JsonRows& rows, Header& header) {
   while (members.Next(rows)) {
     switch (members.field()) {
       case SourceField::kFormat:
-        ReadText(rows, header.source_format);
+        rows.ReadString(header.source_format);
         break;
       case SourceField::kDigest:
-        ReadText(rows, header.source_digest);
+        rows.ReadString(header.source_digest);
         break;
       case SourceField::kOther:
         rows.Skip();
@@ -94,7 +81,7 @@ bool ReadHeaderMembers(JsonRows& rows, Header& header) {
   while (members.Next(rows)) {
     switch (members.field()) {
       case HeaderField::kSchema:
-        ReadText(rows, header.schema);
+        rows.ReadString(header.schema);
         break;
       case HeaderField::kVersion:
         rows.ReadUnsigned(kMaxU32, header.version);
@@ -103,7 +90,7 @@ bool ReadHeaderMembers(JsonRows& rows, Header& header) {
         rows.ReadUnsigned(kMaxU64, header.block_size);
         break;
       case HeaderField::kScope:
-        ReadText(rows, header.scope);
+        rows.ReadString(header.scope);
         break;
       case HeaderField::kSource:
         ReadSource(rows, header);
@@ -117,11 +104,11 @@ bool ReadHeaderMembers(JsonRows& rows, Header& header) {
 }
 
 bool ReadHeader(JsonRows& rows, Header& header) {
-  if (!ReadHeaderMembers(rows, header) || !Require(rows, header.schema.has_value(), "schema") ||
-      !Require(rows, header.version.has_value(), "version") ||
-      !Require(rows, header.block_size.has_value(), "block_size") ||
-      !Require(rows, header.scope.has_value(), "hash_id_scope") ||
-      !Require(rows, header.has_source, "source")) {
+  if (!ReadHeaderMembers(rows, header) || !rows.Require(header.schema.has_value(), "schema") ||
+      !rows.Require(header.version.has_value(), "version") ||
+      !rows.Require(header.block_size.has_value(), "block_size") ||
+      !rows.Require(header.scope.has_value(), "hash_id_scope") ||
+      !rows.Require(header.has_source, "source")) {
     return false;
   }
   if (*header.scope != "local") {
@@ -192,7 +179,7 @@ bool ReadDependency(JsonRows& rows, AgenticDependency& out) {
   while (members.Next(rows)) {
     switch (members.field()) {
       case EdgeField::kRequestId:
-        ReadText(rows, request_id);
+        rows.ReadString(request_id);
         break;
       case EdgeField::kTrigger:
         ReadTrigger(rows, trigger);
@@ -284,13 +271,13 @@ struct Line {
 bool ReadMember(JsonRows& rows, Field field, Line& line, AgenticRequest& request) {
   switch (field) {
     case Field::kRequestId:
-      return ReadText(rows, line.request_id);
+      return rows.ReadString(line.request_id);
     case Field::kPlayId:
-      return ReadText(rows, line.play_id);
+      return rows.ReadString(line.play_id);
     case Field::kSessionId:
-      return ReadText(rows, line.session_id);
+      return rows.ReadString(line.session_id);
     case Field::kModel:
-      return ReadText(rows, line.model);
+      return rows.ReadString(line.model);
     case Field::kInputLength:
       return rows.ReadUnsigned(kMaxU64, request.input_tokens);
     case Field::kOutputLength:
@@ -310,7 +297,7 @@ bool ReadMember(JsonRows& rows, Field field, Line& line, AgenticRequest& request
     case Field::kStrictPriority:
       return rows.ReadUnsigned(kMaxU32, line.strict_priority);
     case Field::kPolicyClass:
-      return ReadText(rows, request.policy_class);
+      return rows.ReadString(request.policy_class);
     case Field::kDependencies:
       return ReadDependencies(rows, request.dependencies);
     case Field::kOther:
@@ -326,11 +313,11 @@ bool ReadRequest(JsonRows& rows, Line& line, AgenticRequest& request) {
       return false;
     }
   }
-  if (rows.Failed() || !Require(rows, line.request_id.has_value(), "request_id") ||
-      !Require(rows, line.play_id.has_value(), "play_id") ||
-      !Require(rows, line.session_id.has_value(), "session_id") ||
-      !Require(rows, line.model.has_value(), "model") ||
-      !Require(rows, line.not_before_ms.has_value(), "not_before_ms")) {
+  if (rows.Failed() || !rows.Require(line.request_id.has_value(), "request_id") ||
+      !rows.Require(line.play_id.has_value(), "play_id") ||
+      !rows.Require(line.session_id.has_value(), "session_id") ||
+      !rows.Require(line.model.has_value(), "model") ||
+      !rows.Require(line.not_before_ms.has_value(), "not_before_ms")) {
     return false;
   }
   request.request_id = std::move(*line.request_id);

@@ -28,15 +28,6 @@ constexpr std::string_view kSchemaName = "dynamo.request.trace.v1";
 
 using Text = std::optional<std::string>;
 
-bool ReadText(JsonRows& rows, Text& out) {
-  std::optional<std::string_view> text;
-  if (!rows.ReadString(text)) {
-    return false;
-  }
-  out = text ? Text(*text) : std::nullopt;
-  return true;
-}
-
 // A record as written.
 struct Record {
   Text schema;
@@ -115,10 +106,10 @@ bool ReadRequest(JsonRows& rows, Record& record) {
   while (members.Next(rows)) {
     switch (members.field()) {
       case RequestField::kId:
-        ReadText(rows, record.request_id);
+        rows.ReadString(record.request_id);
         break;
       case RequestField::kModel:
-        ReadText(rows, record.model);
+        rows.ReadString(record.model);
         break;
       case RequestField::kOutputTokens:
         rows.ReadUnsigned(kMaxU64, record.output_tokens);
@@ -146,9 +137,9 @@ bool ReadContext(JsonRows& rows, Record& record) {
   }
   while (rows.NextMember()) {
     if (rows.Key() == "session_id") {
-      ReadText(rows, record.session);
+      rows.ReadString(record.session);
     } else if (rows.Key() == "parent_session_id") {
-      ReadText(rows, record.parent_session);
+      rows.ReadString(record.parent_session);
     } else {
       rows.Skip();
     }
@@ -162,13 +153,13 @@ bool ReadClaude(JsonRows& rows, Record& record) {
   }
   while (rows.NextMember()) {
     if (rows.Key() == "source_request_id") {
-      ReadText(rows, record.source);
+      rows.ReadString(record.source);
     } else if (rows.Key() == "consumer_request_id") {
-      ReadText(rows, record.consumer);
+      rows.ReadString(record.consumer);
     } else if (rows.Key() == "child_session_id") {
-      ReadText(rows, record.child);
+      rows.ReadString(record.child);
     } else if (rows.Key() == "execution_mode") {
-      ReadText(rows, record.mode);
+      rows.ReadString(record.mode);
     } else {
       rows.Skip();
     }
@@ -182,9 +173,9 @@ bool ReadTool(JsonRows& rows, Record& record) {
   }
   while (rows.NextMember()) {
     if (rows.Key() == "tool_call_id") {
-      ReadText(rows, record.tool_id);
+      rows.ReadString(record.tool_id);
     } else if (rows.Key() == "tool_class") {
-      ReadText(rows, record.tool_class);
+      rows.ReadString(record.tool_class);
     } else if (rows.Key() == "started_at_unix_ms") {
       rows.ReadUnsigned(kMaxU64, record.tool_started_ms);
     } else if (rows.Key() == "ended_at_unix_ms") {
@@ -210,7 +201,7 @@ bool ReadRecordMembers(JsonRows& rows, bool wrapped, Record& record) {
         ReadRecordMembers(rows, false, record);
       }
     } else if (rows.Key() == "schema") {
-      ReadText(rows, record.schema);
+      rows.ReadString(record.schema);
     } else if (rows.Key() == "event_time_unix_ms") {
       rows.ReadUnsigned(kMaxU64, record.event_time_ms);
     } else if (rows.Key() == "request") {
@@ -241,7 +232,7 @@ bool ReadEventType(JsonRows& rows, bool may_be_wrapped, Kind& kind) {
       }
       ReadEventType(rows, false, kind);
     } else if (rows.Key() == "event_type" && kind.wrapped != may_be_wrapped) {
-      ReadText(rows, kind.event_type);
+      rows.ReadString(kind.event_type);
     } else {
       rows.Skip();
     }
@@ -249,20 +240,15 @@ bool ReadEventType(JsonRows& rows, bool may_be_wrapped, Kind& kind) {
   return !rows.Failed();
 }
 
-bool Require(JsonRows& rows, bool given, std::string_view member) {
-  return given || rows.Fail(fmt::format("{} is missing", member));
-}
-
 bool CheckRecord(JsonRows& rows, const Record& record) {
-  if (!Require(rows, record.schema.has_value(), "schema") ||
-      !Require(rows, record.event_time_ms.has_value(), "event_time_unix_ms")) {
+  if (!rows.Require(record.schema.has_value(), "schema") ||
+      !rows.Require(record.event_time_ms.has_value(), "event_time_unix_ms")) {
     return false;
   }
   if (*record.schema != kSchemaName) {
     return rows.Fail(fmt::format("schema must be \"{}\", got \"{}\"", kSchemaName, *record.schema));
   }
-  if (record.has_context &&
-      !Require(rows, record.session.has_value(), "agent_context.session_id")) {
+  if (record.has_context && !rows.Require(record.session.has_value(), "agent_context.session_id")) {
     return false;
   }
   if (record.has_context && IsBlank(*record.session)) {
@@ -283,12 +269,12 @@ void SetTimes(const Record& record, DynamoRequest& request) {
 }
 
 bool CheckRequest(JsonRows& rows, const Record& record) {
-  if (!Require(rows, record.has_request, "request (of the request_end)") ||
-      !Require(rows, record.request_id.has_value(), "request.request_id") ||
-      !Require(rows, record.has_replay, "request.replay") ||
-      !Require(rows, record.block_size.has_value(), "request.replay.trace_block_size") ||
-      !Require(rows, record.input_length.has_value(), "request.replay.input_length") ||
-      !Require(rows, record.hashes.present, "request.replay.input_sequence_hashes")) {
+  if (!rows.Require(record.has_request, "request (of the request_end)") ||
+      !rows.Require(record.request_id.has_value(), "request.request_id") ||
+      !rows.Require(record.has_replay, "request.replay") ||
+      !rows.Require(record.block_size.has_value(), "request.replay.trace_block_size") ||
+      !rows.Require(record.input_length.has_value(), "request.replay.input_length") ||
+      !rows.Require(record.hashes.present, "request.replay.input_sequence_hashes")) {
     return false;
   }
   if (IsBlank(*record.request_id)) {
@@ -322,17 +308,17 @@ bool AddRequest(JsonRows& rows, const std::string& where, Record& record, Dynamo
 }
 
 bool AddTool(JsonRows& rows, const std::string& where, Record& record, DynamoRecords& records) {
-  if (!Require(rows, record.has_tool, "tool") ||
-      !Require(rows, record.tool_id.has_value(), "tool.tool_call_id") ||
-      !Require(rows, record.tool_class.has_value(), "tool.tool_class")) {
+  if (!rows.Require(record.has_tool, "tool") ||
+      !rows.Require(record.tool_id.has_value(), "tool.tool_call_id") ||
+      !rows.Require(record.tool_class.has_value(), "tool.tool_class")) {
     return false;
   }
   ++records.tool_records;
   if (!record.has_claude) {
     return true;
   }
-  if (!Require(rows, record.source.has_value(), "tool.claude.source_request_id") ||
-      !Require(rows, record.mode.has_value(), "tool.claude.execution_mode")) {
+  if (!rows.Require(record.source.has_value(), "tool.claude.source_request_id") ||
+      !rows.Require(record.mode.has_value(), "tool.claude.execution_mode")) {
     return false;
   }
   if (*record.mode != "blocking" && *record.mode != "background") {
@@ -353,7 +339,7 @@ bool AddTool(JsonRows& rows, const std::string& where, Record& record, DynamoRec
 bool ReadRow(JsonRows& rows, const std::string& path, DynamoRecords& records) {
   Kind kind;
   if (!ReadEventType(rows, true, kind) ||
-      !Require(rows, kind.event_type.has_value(), "event_type")) {
+      !rows.Require(kind.event_type.has_value(), "event_type")) {
     return false;
   }
   const std::string& type = *kind.event_type;

@@ -270,6 +270,10 @@ bool JsonRows::FailMember(std::string_view message) {
   return false;
 }
 
+bool JsonRows::Require(bool given, std::string_view member) {
+  return given || Fail(fmt::format("{} is missing", member));
+}
+
 // Path of the value that is being read, empty for the row itself.
 std::string JsonRows::Where() const {
   std::string where;
@@ -523,6 +527,15 @@ bool JsonRows::ReadString(std::optional<std::string_view>& out) {
     return true;
   }
   return Token(parser_->value) == "null" || FailMember("must be a string");
+}
+
+bool JsonRows::ReadString(std::optional<std::string>& out) {
+  std::optional<std::string_view> text;
+  if (!ReadString(text)) {
+    return false;
+  }
+  out = text ? std::optional<std::string>(*text) : std::nullopt;
+  return true;
 }
 
 bool JsonRows::ReadUnsignedList(std::uint64_t max, UnsignedList& out) {

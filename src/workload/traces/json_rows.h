@@ -58,6 +58,9 @@ class JsonRows {
   std::string_view Rest() const { return rest_; }
   void TakeRow(std::size_t bytes);
 
+  // More lines of the same text, after all that came before were read.
+  void Continue(std::string_view text) { rest_ = text; }
+
   std::uint32_t Line() const { return line_; }  // physical, from 1; where the row begins
   std::string_view Key() const { return key_; }
 
@@ -67,12 +70,16 @@ class JsonRows {
   bool ReadDecimal(std::optional<double>& out);
   // The text is valid until the next row.
   bool ReadString(std::optional<std::string_view>& out);
+  // The same as a copy.
+  bool ReadString(std::optional<std::string>& out);
   bool ReadUnsignedList(std::uint64_t max, UnsignedList& out);
   // Checks the syntax of a value that nobody wants.
   bool Skip();
 
   bool Failed() const { return error_.has_value(); }
   const Error& Problem() const { return *error_; }
+  // Records that the row, or the nested value being read, lacks a member; returns `given`.
+  bool Require(bool given, std::string_view member);
   // Records a problem of the current row; returns false. Within a nested value the message is
   // preceded by the path of that value.
   bool Fail(std::string message);

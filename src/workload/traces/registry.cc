@@ -18,6 +18,7 @@
 #include "workload/blank.h"
 #include "workload/limits.h"
 #include "workload/load.h"
+#include "workload/source.h"
 #include "workload/spec.h"
 #include "workload/trace_source.h"
 #include "workload/trace_table.h"
@@ -30,12 +31,18 @@
 #include "workload/traces/dynamo.h"
 #include "workload/traces/lengths.h"
 #include "workload/traces/mooncake.h"
+#include "workload/traces/mooncake_stream.h"
 #include "workload/traces/weka.h"
 
 namespace dynosim::workload {
 namespace {
 
 using TraceReader = Result<TraceContents> (*)(const WorkloadSpec& workload, const TraceSpec& spec);
+
+// Null when the trace has to be read whole.
+using TraceStreamer = std::unique_ptr<RequestSource> (*)(const WorkloadSpec& workload,
+                                                         const TraceSpec& spec,
+                                                         TraceOddities& oddities);
 
 // Whether a trace is a graph of dependent requests.
 enum class Agentic : std::uint8_t { kNever, kAlways, kSometimes };
@@ -46,10 +53,11 @@ struct TraceFormat {
   TraceReader read = nullptr;
   Agentic agentic = Agentic::kNever;
   bool many_files = false;
+  TraceStreamer stream = nullptr;  // null: always read whole
 };
 
 constexpr std::array kFormats = {
-    TraceFormat{"mooncake", "", &ReadMooncake},
+    TraceFormat{"mooncake", "", &ReadMooncake, Agentic::kNever, false, &StreamMooncake},
     TraceFormat{"mooncake-delta", "mooncake_delta", &ReadMooncakeDelta},
     TraceFormat{"agentic_mooncake", "agentic-mooncake", &ReadAgenticMooncake, Agentic::kAlways},
     TraceFormat{"weka", "", &ReadWeka, Agentic::kAlways},
@@ -188,6 +196,15 @@ Result<LoadedWorkload> ReadTrace(const WorkloadSpec& workload, const TraceSpec& 
   DYNO_TRY_VOID(CheckAgenticOptions(workload, spec, format->agentic));
   DYNO_TRY_VOID(CheckConcurrency(workload));
   DYNO_TRY_VOID(CheckSpeedup(workload));
+  if (format->stream != nullptr) {
+    LoadedWorkload loaded;
+    TraceOddities oddities;
+    loaded.source = format->stream(workload, spec, oddities);
+    if (loaded.source != nullptr) {
+      loaded.warnings = OddityWarnings(spec.files.front(), oddities);
+      return loaded;
+    }
+  }
   DYNO_TRY(TraceContents contents, format->read(workload, spec));
   return Load(workload, spec, std::move(contents));
 }

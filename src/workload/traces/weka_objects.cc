@@ -33,15 +33,6 @@ constexpr std::uint64_t kMaxLength = 10'000'000;
 
 using Text = std::optional<std::string>;
 
-bool ReadText(JsonRows& rows, Text& out) {
-  std::optional<std::string_view> text;
-  if (!rows.ReadString(text)) {
-    return false;
-  }
-  out = text ? Text(*text) : std::nullopt;
-  return true;
-}
-
 bool Require(JsonRows& rows, bool given, std::string_view member) {
   return given || rows.FailMember(fmt::format("has no {}", member));
 }
@@ -120,7 +111,7 @@ bool ObjectReader::ReadModels() {
   }
   while (rows_.NextElement()) {
     Text model;
-    if (!ReadText(rows_, model) || !model) {
+    if (!rows_.ReadString(model) || !model) {
       return rows_.FailMember("must be a string");
     }
     declared_.push_back(std::move(*model));
@@ -131,11 +122,11 @@ bool ObjectReader::ReadModels() {
 bool ObjectReader::ReadMember(Field field, bool nested, RawEntry& raw) {
   switch (field) {
     case Field::kType:
-      return ReadText(rows_, raw.type);
+      return rows_.ReadString(raw.type);
     case Field::kTime:
       return rows_.ReadDecimal(raw.t);
     case Field::kModel:
-      return ReadText(rows_, raw.model);
+      return rows_.ReadString(raw.model);
     case Field::kInput:
       return rows_.ReadUnsigned(kMaxU64, raw.input);
     case Field::kOutput:
@@ -149,9 +140,9 @@ bool ObjectReader::ReadMember(Field field, bool nested, RawEntry& raw) {
     case Field::kApiTime:
       return rows_.ReadDecimal(raw.api_time);
     case Field::kAgentId:
-      return ReadText(rows_, raw.agent_id);
+      return rows_.ReadString(raw.agent_id);
     case Field::kStatus:
-      return ReadText(rows_, raw.status);
+      return rows_.ReadString(raw.status);
     case Field::kDuration:
       return rows_.ReadDecimal(raw.duration_ms);
     case Field::kRequests:
@@ -319,13 +310,13 @@ bool ObjectReader::CheckObject() {
 bool ObjectReader::Read() {
   while (rows_.NextMember()) {
     if (rows_.Key() == "id") {
-      ReadText(rows_, id_);
+      rows_.ReadString(id_);
     } else if (rows_.Key() == "models") {
       ReadModels();
     } else if (rows_.Key() == "block_size") {
       rows_.ReadUnsigned(kMaxU64, block_size_);
     } else if (rows_.Key() == "hash_id_scope") {
-      ReadText(rows_, scope_);
+      rows_.ReadString(scope_);
     } else if (rows_.Key() == "requests") {
       ReadEntries();
     } else {
