@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cmd_reference.h"
 
-#include <string>
-#include <string_view>
-
 #include <CLI/CLI.hpp>
 
-#include "base/result.h"
 #include "cli/command_tree.h"
 #include "cli/completion.h"
 #include "cli/program.h"
 #include "cli/reference.h"
 
 namespace dynosim::cli {
+
 void AddCompletionCommand(CLI::App& app, CompletionOptions& options) {
   app.add_subcommand("completion", "Prints the completion script of a shell")
       ->add_option("shell", options.shell, "bash, zsh or fish")

@@ -289,7 +289,7 @@ std::string ZshCompletion(const CommandFacts& program) {
   }
   // As a file of $fpath it is called for each completion; sourced it registers itself.
   return out +
-         "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then\n"
+         "if [[ $funcstack[1] == _dynosim ]]; then\n"
          "  _dynosim \"$@\"\n"
          "else\n"
          "  compdef _dynosim dynosim\n"

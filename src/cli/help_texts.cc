@@ -13,7 +13,7 @@ namespace {
 
 using Flag = std::string_view;
 
-constexpr std::string_view kServer = "test: background";
+constexpr std::string_view kListens = "test: background";
 
 constexpr std::array<Example, 3> kProgram = {{
     {.text = "dynosim predict -c examples/aggregated.yaml --output-dir build/prediction"},
@@ -71,10 +71,10 @@ constexpr std::array<Flag, 19> kEstimateFlags = {
 };
 
 constexpr std::array<Example, 2> kServe = {{
-    {.text = "dynosim serve --num-workers 2 --prefill-ms 20 --decode-ms 5", .mark = kServer},
+    {.text = "dynosim serve --num-workers 2 --prefill-ms 20 --decode-ms 5", .mark = kListens},
     {.text =
          "dynosim serve --http-port 8001 --model-name demo --engine-type sglang --speedup-ratio 10",
-     .mark = kServer},
+     .mark = kListens},
 }};
 constexpr std::array<Flag, 21> kServeFlags = {
     "--http-host",
@@ -102,7 +102,7 @@ constexpr std::array<Flag, 21> kServeFlags = {
 
 constexpr std::array<Example, 1> kMocker = {{
     {.text = "dynosim mocker --discovery-dir build/workers --http-port 0 --num-workers 2",
-     .mark = kServer},
+     .mark = kListens},
 }};
 constexpr std::array<Flag, 20> kMockerFlags = {
     "--http-host",           "--http-port",        "--advertise-host",
@@ -115,7 +115,7 @@ constexpr std::array<Flag, 20> kMockerFlags = {
 };
 
 constexpr std::array<Example, 1> kFrontend = {{
-    {.text = "dynosim frontend --discovery-dir build/workers --http-port 8002", .mark = kServer},
+    {.text = "dynosim frontend --discovery-dir build/workers --http-port 8002", .mark = kListens},
 }};
 constexpr std::array<Flag, 14> kFrontendFlags = {
     "--http-host",

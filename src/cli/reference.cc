@@ -123,7 +123,7 @@ std::string TypeText(const Json& type) {
   return text;
 }
 
-std::string Shown(const Json* value) {
+std::string DefaultText(const Json* value) {
   if (value == nullptr) {
     return "";
   }
@@ -151,8 +151,9 @@ const Json& ObjectOf(const Json& schema) {
 void AppendField(const std::string& path, const Json& type, bool required, std::string& rows) {
   const Json& object = ObjectOf(type);
   const bool nested = object.Find("properties") != nullptr || object.Find("oneOf") != nullptr;
-  rows += fmt::format("| {} | {} | {} | {} |\n", Code(path), nested ? "object" : TypeText(type),
-                      required ? "required" : Shown(type.Find("default")), Cell(TextOf(type)));
+  rows +=
+      fmt::format("| {} | {} | {} | {} |\n", Code(path), nested ? "object" : TypeText(type),
+                  required ? "required" : DefaultText(type.Find("default")), Cell(TextOf(type)));
   if (nested) {
     AppendFields(object, path + ".", rows);
   }
