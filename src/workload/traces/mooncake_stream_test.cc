@@ -137,12 +137,12 @@ struct Held {
   BlockNames::Sequence sequence;
 };
 
-using Names = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+using NamedBlocks = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
-Names BlocksOf(const FadingNames& names, const Held& held) {
+NamedBlocks BlocksOf(const FadingNames& names, const Held& held) {
   std::vector<BlockExtent> extents;
   names.Extents(held.sequence, 4, extents);
-  Names blocks;
+  NamedBlocks blocks;
   for (const BlockExtent& extent : extents) {
     for (std::uint32_t i = 0; i < extent.count; ++i) {
       blocks.emplace_back(extent.group, extent.first + i);
@@ -153,8 +153,8 @@ Names BlocksOf(const FadingNames& names, const Held& held) {
 
 // Blocks whose whole prefix both have; nothing if their names say otherwise.
 std::optional<std::size_t> SharedBlocks(const FadingNames& names, const Held& a, const Held& b) {
-  const Names left = BlocksOf(names, a);
-  const Names right = BlocksOf(names, b);
+  const NamedBlocks left = BlocksOf(names, a);
+  const NamedBlocks right = BlocksOf(names, b);
   std::size_t shared = 0;
   for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
     const bool equal = shared == i && a.ids[i] == b.ids[i];
