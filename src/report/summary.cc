@@ -3,7 +3,6 @@
 #include "report/summary.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -2,10 +2,8 @@
 #include "workload/block_names.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <numeric>
 #include <span>
 #include <vector>

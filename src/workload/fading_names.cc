@@ -2,7 +2,6 @@
 #include "workload/fading_names.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,9 +17,10 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "workload/block_names.h"
 #include "workload/fading_names.h"
-#include "workload/load.h"
 #include "workload/request.h"
+#include "workload/source.h"
 #include "workload/trace_table.h"
 #include "workload/trace_test_case.h"
 
@@ -130,15 +132,45 @@ TEST_F(MooncakeStreamTest, FileThatShrinksDuringTheRunIsAProblem) {
   EXPECT_NE(source->Problem()->Text().find("changed while it was replayed"), std::string::npos);
 }
 
+struct Held {
+  std::vector<std::uint64_t> ids;
+  BlockNames::Sequence sequence;
+};
+
+using NamedBlocks = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+
+NamedBlocks BlocksOf(const FadingNames& names, const Held& held) {
+  std::vector<BlockExtent> extents;
+  names.Extents(held.sequence, 4, extents);
+  NamedBlocks blocks;
+  for (const BlockExtent& extent : extents) {
+    for (std::uint32_t i = 0; i < extent.count; ++i) {
+      blocks.emplace_back(extent.group, extent.first + i);
+    }
+  }
+  return blocks;
+}
+
+// Blocks whose whole prefix both have; nothing if their names say otherwise.
+std::optional<std::size_t> SharedBlocks(const FadingNames& names, const Held& a, const Held& b) {
+  const NamedBlocks left = BlocksOf(names, a);
+  const NamedBlocks right = BlocksOf(names, b);
+  std::size_t shared = 0;
+  for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
+    const bool equal = shared == i && a.ids[i] == b.ids[i];
+    if ((left[i] == right[i]) != equal) {
+      return std::nullopt;
+    }
+    shared += equal ? 1 : 0;
+  }
+  return shared;
+}
+
 // Follows random rows and holds the names of the last few prompts, as a cache would: as long as a
 // prefix is held, equal prefixes have equal names, and different ones different names.
 TEST_F(MooncakeStreamTest, NamesOfHeldPrefixesStayWhileOthersAreForgotten) {
   ChaCha12 random(7);
   FadingNames names(64);
-  struct Held {
-    std::vector<std::uint64_t> ids;
-    BlockNames::Sequence sequence;
-  };
   std::deque<Held> held;
   std::size_t most = 0;
   std::size_t shared = 0;
@@ -150,28 +182,10 @@ TEST_F(MooncakeStreamTest, NamesOfHeldPrefixesStayWhileOthersAreForgotten) {
                                                   : random.NextBelow(4));
     }
     next.sequence = names.Prompt(next.ids, 4, 4 * next.ids.size());
-    std::vector<BlockExtent> mine;
-    names.Extents(next.sequence, 4, mine);
-    const auto flat = [](const std::vector<BlockExtent>& extents) {
-      std::vector<std::pair<std::uint32_t, std::uint32_t>> blocks;
-      for (const BlockExtent& extent : extents) {
-        for (std::uint32_t i = 0; i < extent.count; ++i) {
-          blocks.emplace_back(extent.group, extent.first + i);
-        }
-      }
-      return blocks;
-    };
     for (const Held& other : held) {
-      std::vector<BlockExtent> theirs;
-      names.Extents(other.sequence, 4, theirs);
-      const auto a = flat(mine);
-      const auto b = flat(theirs);
-      bool equal = true;
-      for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-        equal = equal && next.ids[i] == other.ids[i];
-        ASSERT_EQ(a[i] == b[i], equal) << "row " << row << " block " << i;
-        shared += equal ? 1 : 0;
-      }
+      const std::optional<std::size_t> same = SharedBlocks(names, next, other);
+      ASSERT_TRUE(same) << "row " << row;
+      shared += *same;
     }
     held.push_back(std::move(next));
     if (held.size() > 8) {
