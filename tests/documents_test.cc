@@ -7,13 +7,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <ios>
 #include <iterator>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 namespace dynosim {
 namespace {

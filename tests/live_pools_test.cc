@@ -3,9 +3,11 @@
 // is left in both after clients that go away.
 #include <chrono>
 #include <cstdint>
+#include <ratio>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>

@@ -138,6 +138,7 @@ std::string TextOf(const Json& type) {
 void AppendFields(const Json& schema, const std::string& path, std::string& rows);
 
 // The object inside a schema that also allows null.
+const Json& ObjectOf(Json&&) = delete;
 const Json& ObjectOf(const Json& schema) {
   if (const Json* const any = schema.Find("anyOf"); any != nullptr) {
     const Json& first = any->array().front();
