@@ -42,7 +42,7 @@ DisaggregatedRun::DisaggregatedRun(const scenario::Scenario& scenario,
       decode_router_(MakeRoutingContext(), Pool::kDecode, *scenario.decode_engine,
                      scenario.num_decode_workers),
       source_first_(scenario.prefill_engine->backend != engine::Backend::kSglang),
-      handoffs_(source.RequestCount()),
+      handoffs_(source.InOrder() ? 0 : source.RequestCount()),
       deferred_(scenario.num_prefill_workers + scenario.num_decode_workers) {
   for (const PoolState* pool : {&prefill_, &decode_}) {
     for (std::uint32_t id = 0; id < pool->workers; ++id) {
@@ -85,6 +85,7 @@ Result<void> DisaggregatedRun::Drain(double now_ms) {
     DYNO_TRY(const bool decode_ended, StartPool(decode_, now_ms));
     TakeTickAt(now_ms);
     if (!changed && !prefill_ended && !decode_ended && actions_.empty()) {
+      Forget();
       return {};
     }
   }
@@ -93,7 +94,9 @@ Result<void> DisaggregatedRun::Drain(double now_ms) {
 bool DisaggregatedRun::FinishTransfers(double now_ms) {
   bool changed = false;
   while (!transfers_.empty() && transfers_.TopMs() == now_ms) {
-    Push(ActionKind::kActivate, transfers_.PopTop());
+    const std::uint32_t request = transfers_.PopTop();
+    --Of(request).pending;
+    Push(ActionKind::kActivate, request);
     changed = true;
   }
   return changed;
@@ -104,6 +107,7 @@ Result<bool> DisaggregatedRun::RunActions(double now_ms) {
   while (!actions_.empty()) {
     const Action action = actions_.front();
     actions_.pop_front();
+    --Of(action.request).pending;
     DYNO_TRY_VOID(Execute(action, now_ms));
     changed = true;
   }
@@ -115,7 +119,10 @@ bool DisaggregatedRun::ReleaseArrivals(double now_ms) {
   workload::Request request;
   while (NextArrival(now_ms, request)) {
     changed = true;
-    Handoff& h = handoffs_[request.id];
+    if (source_.InOrder()) {
+      handoffs_.emplace_back();
+    }
+    Handoff& h = Of(request.id);
     h.request = request;
     h.ordinal = released_++;
     Push(source_first_ ? ActionKind::kSubmitPrefill : ActionKind::kReserveDestination, request.id);
@@ -124,7 +131,7 @@ bool DisaggregatedRun::ReleaseArrivals(double now_ms) {
 }
 
 Result<void> DisaggregatedRun::Execute(const Action& action, double now_ms) {
-  Handoff& h = handoffs_[action.request];
+  Handoff& h = Of(action.request);
   switch (action.kind) {
     case ActionKind::kSubmitPrefill:
       if (!h.terminal) {
@@ -190,6 +197,7 @@ bool DisaggregatedRun::IdleOrDefer(std::uint32_t place, const Action& action, do
   if (!w.Busy()) {
     return true;
   }
+  ++Of(action.request).pending;
   deferred_[place].push_back(action);
   return false;
 }
@@ -200,7 +208,7 @@ void DisaggregatedRun::DispatchPrefills(double now_ms) {
   }
   prefill_router_.TakeDecisions(decisions_);
   for (const router::Decision& decision : decisions_) {
-    Handoff& h = handoffs_[decision.request.id];
+    Handoff& h = Of(decision.request.id);
     h.source_place = prefill_.first + decision.target.worker;
     h.source_rank = decision.target.rank;
     h.in_prefill_router = true;
@@ -266,7 +274,11 @@ void DisaggregatedRun::Attempt(std::uint32_t place, std::uint32_t rank, double n
   if (!grant) {
     return;
   }
-  Handoff& h = handoffs_[grant->request];
+  Handoff* const found = Find(grant->request);
+  if (found == nullptr) {
+    return;
+  }
+  Handoff& h = *found;
   h.reserved = true;
   h.fresh_blocks = grant->fresh_blocks;
   if (RequestDetail* d = recorder_.detail(grant->request)) {
@@ -276,10 +288,11 @@ void DisaggregatedRun::Attempt(std::uint32_t place, std::uint32_t rank, double n
 }
 
 void DisaggregatedRun::OnHeld(std::uint32_t request, double now_ms) {
-  Handoff& h = handoffs_[request];
-  if (h.terminal) {
+  Handoff* const found = Find(request);
+  if (found == nullptr || found->terminal) {
     return;
   }
+  Handoff& h = *found;
   h.held = true;
   if (RequestDetail* d = recorder_.detail(request)) {
     d->source_held_ms = now_ms;
@@ -297,6 +310,7 @@ void DisaggregatedRun::StartTransfer(Handoff& h, double now_ms) {
     d->transfer_end_ms = now_ms + delay_ms;
   }
   if (delay_ms > 0.0) {
+    ++h.pending;
     transfers_.Push(now_ms + delay_ms, h.ordinal, h.request.id);
   } else {
     Push(ActionKind::kActivate, h.request.id);
@@ -328,10 +342,11 @@ void DisaggregatedRun::ApplyPass(std::uint32_t place, double now_ms) {
 
 void DisaggregatedRun::ApplySignal(const engine::Signal& signal, const engine::PassEffects& effects,
                                    std::uint32_t place, double now_ms) {
-  Handoff& h = handoffs_[signal.request];
-  if (h.terminal) {
+  Handoff* const found = Find(signal.request);
+  if (found == nullptr || found->terminal) {
     return;
   }
+  Handoff& h = *found;
   switch (signal.kind) {
     case engine::Signal::Kind::kFirstToken:
       return;
@@ -361,6 +376,16 @@ void DisaggregatedRun::OnTerminal(Handoff& h, double now_ms, workload::TerminalS
   }
   source_.OnTerminal(h.request.id, now_ms, status, tokens);
   LeaveDecodeRouter(h, now_ms);
+}
+
+void DisaggregatedRun::Forget() {
+  if (!source_.InOrder()) {
+    return;
+  }
+  while (!handoffs_.empty() && handoffs_.front().Over()) {
+    handoffs_.pop_front();
+    ++forgotten_;
+  }
 }
 
 void DisaggregatedRun::CleanUp(const Handoff& h) {

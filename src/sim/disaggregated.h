@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/check.h"
 #include "base/event_queue.h"
 #include "base/result.h"
 #include "engine/effects.h"
@@ -58,6 +59,11 @@ class DisaggregatedRun final : public RunLoop {
     bool held = false;
     bool reserved = false;
     bool terminal = false;
+    std::uint32_t pending = 0;  // actions and transfers to come
+
+    bool Over() const {
+      return terminal && pending == 0 && !in_prefill_router && !in_decode_router;
+    }
   };
   struct PoolState {
     const engine::EngineSettings* settings = nullptr;
@@ -101,13 +107,27 @@ class DisaggregatedRun final : public RunLoop {
   void OnTerminal(Handoff& h, double now_ms, workload::TerminalStatus status, std::uint64_t tokens);
   void CleanUp(const Handoff& h);
   bool InPrefill(std::uint32_t place) const { return place < prefill_.workers; }
-  void Push(ActionKind kind, std::uint32_t request) { actions_.push_back({kind, request}); }
+  void Push(ActionKind kind, std::uint32_t request) {
+    ++Of(request).pending;
+    actions_.push_back({kind, request});
+  }
+  // Null when the request is over and forgotten.
+  Handoff* Find(std::uint32_t request) {
+    return request < forgotten_ ? nullptr : &handoffs_[request - forgotten_];
+  }
+  Handoff& Of(std::uint32_t request) {
+    DYNO_CHECK(request >= forgotten_);
+    return handoffs_[request - forgotten_];
+  }
+  // Forgets the oldest requests that are over, when requests come in order.
+  void Forget();
 
   PoolState prefill_, decode_;
   PoolRouter prefill_router_, decode_router_;
   std::vector<router::Decision> decisions_;
   bool source_first_ = true;       // vLLM; SGLang reserves the destination first
-  std::vector<Handoff> handoffs_;  // by request id
+  std::deque<Handoff> handoffs_;   // by request id, from the first that is not forgotten
+  std::uint32_t forgotten_ = 0;
   std::uint64_t released_ = 0;
   std::deque<Action> actions_;
   std::vector<std::vector<Action>> deferred_;  // by place

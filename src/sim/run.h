@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/result.h"
+#include "base/scratch_file.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
 #include "workload/source.h"
@@ -19,6 +20,9 @@ struct RunHooks {
   // Takes over the records of a run that needs them for sums only, in the order of
   // Outcome::records, which then stays empty. A run may as well ignore it. May be empty.
   std::function<void(const RequestRecord& record)> ended;
+  // Where token gaps may lie while records are taken over; outlives the outcome. A failure there
+  // stops the run with an error. May be null.
+  ScratchFile* scratch = nullptr;
 };
 
 // `source` was built for the scenario's engine block size and is used up by the run.
