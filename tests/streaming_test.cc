@@ -85,7 +85,9 @@ struct MeasuredRun {
   std::size_t bytes_max = 0;
 };
 
-MeasuredRun RunRows(std::uint32_t rows, bool streams, const char* mode) {
+// `file_bytes_max`: no file may grow beyond it during the run.
+MeasuredRun RunRows(std::uint32_t rows, bool streams, const char* mode,
+                    rlim_t file_bytes_max = RLIM_INFINITY) {
   const std::filesystem::path path =
       std::filesystem::path(::testing::TempDir()) / "streaming_rows.jsonl";
   std::ofstream file(path, std::ios::binary);
@@ -114,7 +116,13 @@ MeasuredRun RunRows(std::uint32_t rows, bool streams, const char* mode) {
     out.bytes_max = std::max(out.bytes_max, heap.uordblks + heap.hblkhd);
     return true;
   };
+  rlimit before{};
+  EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit during = {.rlim_cur = std::min(file_bytes_max, before.rlim_cur),
+                         .rlim_max = before.rlim_max};
+  EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &during), 0);
   const auto run = report::RunScenario(replay->scenario, setup);
+  EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   std::filesystem::remove(path);
   if (run) {
     out.summary = DumpJson(report::SummaryJson(run->summary));
@@ -144,13 +152,8 @@ TEST(StreamedRun, SamplesInAFileGiveTheSameBytes) {
 
 // A file that may not grow is what a full disk looks like.
 TEST(StreamedRun, AFullDiskIsOneLine) {
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit least = {.rlim_cur = 4 << 20, .rlim_max = before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &least), 0);
-  const MeasuredRun run = RunRows(50'000, true, "round_robin");
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  const MeasuredRun run = RunRows(40'000, true, "round_robin", 100'000);
   EXPECT_EQ(run.summary, "");
   EXPECT_NE(run.error.find("temporary file for the samples of a long run cannot be written"),
             std::string::npos)

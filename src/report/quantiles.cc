@@ -173,7 +173,8 @@ struct GapPass {
   std::uint64_t zeros = 0;
 };
 
-void AddBlock(RankSelector<sim::GapSample>& ranks, const Block& block, std::size_t samples) {
+template <class Sample>
+void AddBlock(RankSelector<Sample>& ranks, const Block& block, std::size_t samples) {
   ranks.Add(samples, block.took_all);
 }
 
