@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/cases_for_test.h"
+
 namespace dynosim {
 namespace {
 
@@ -100,6 +102,9 @@ TEST(Completion, OfOtherShellsIsReadByThem) {
 class Document : public testing::TestWithParam<std::string> {};
 
 TEST_P(Document, ShowsCommandsThatRun) {
+  if (kSanitized) {
+    GTEST_SKIP() << "whole commands take minutes under the sanitizers";
+  }
   if (Shell("command -v python3 && command -v curl").code != 0) {
     GTEST_SKIP() << "needs python3 and curl";
   }
