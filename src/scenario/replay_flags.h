@@ -58,6 +58,7 @@ std::span<const UnavailableFlag> UnavailableFlags();
 struct Replay {
   Scenario scenario;
   std::string report_json;   // empty: the default name in the current directory
+  bool report_is_new = false;  // its name is a default, so a file that is there stays
   std::string report_jsonl;  // empty: no file
   std::string report_html;   // empty: no page
   std::string trace_out;     // empty: no trace of the run

@@ -19,6 +19,9 @@ struct RunHooks {
   // Takes over the records of a run that needs them for sums only, in the order of
   // Outcome::records, which then stays empty. A run may as well ignore it. May be empty.
   std::function<void(const RequestRecord& record)> ended;
+  // Called with each telemetry sample when it is taken; returning false stops the run with an error.
+  // May be empty.
+  std::function<bool(const TelemetrySample& sample)> sampled;
 };
 
 // `source` was built for the scenario's engine block size and is used up by the run.
