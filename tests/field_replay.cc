@@ -119,7 +119,11 @@ FieldResult RunWith(const FieldReplay& replay, const std::string& more, bool pas
   file.Write(trace);
   scenario::ReplayFlags flags;
   flags.trace_files = {file.Path()};
-  flags.trace_block_size = replay.trace_block;
+  if (replay.trace_format) {
+    flags.trace_format = replay.trace_format;
+  } else {
+    flags.trace_block_size = replay.trace_block;
+  }
   flags.replay_concurrency = replay.concurrency;
   flags.max_sim_time_ms = replay.max_sim_time_ms;
   if (replay.disaggregated) {

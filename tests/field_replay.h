@@ -24,6 +24,7 @@ struct FieldReplay {
   std::vector<std::string> rows{};
   std::string engine{};  // members that add to or replace those of the engine
   std::string trace_block{"64"};
+  std::optional<std::string> trace_format{};  // without blocks; of `file`
   std::optional<std::string> concurrency{};
   std::optional<std::string> max_sim_time_ms{};
   std::string file{};          // bytes of the trace file, instead of rows

@@ -108,6 +108,25 @@ TEST(TraceReports, EdgesOfFilesThatPeopleMakeAreFine) {
   }
 }
 
+// The public files of this format end their lines in CR LF, and the last one has no end.
+TEST(TraceReports, AnAzureFileIsReplayedAsItIsPublished) {
+  const std::string rows =
+      "TIMESTAMP,ContextTokens,GeneratedTokens\r\n"
+      "2023-11-16 18:17:03.9799600,4808,10\r\n"
+      "2023-11-16 18:17:04.0319600,3180,8\r\n"
+      "2023-11-16 18:17:04.0781490,110,27";
+  for (const std::string& file : {rows, "\xEF\xBB\xBF" + rows + "\r\n", Gzip(rows)}) {
+    const FieldResult result = Replayed({.trace_format = "azure", .file = file});
+    EXPECT_EQ(result.error, "");
+    EXPECT_EQ(result.Of(kArrival), "0 52 98.189");
+    EXPECT_EQ(result.Of(kInput), "4808 3180 110");
+    EXPECT_EQ(result.Of(kOutput), "10 8 27");
+    EXPECT_EQ(result.Of("reused_input_tokens"), "0 0 0");  // lengths alone share nothing
+    EXPECT_EQ(result.Of(kEnd), "28 76 160.189");
+    EXPECT_TRUE(result.warnings.empty());
+  }
+}
+
 TEST(TraceReports, WrongFilesAreErrorsThatNameTheLine) {
   const std::string good = kRow + "\n";
   const std::pair<std::string, std::string> cases[] = {

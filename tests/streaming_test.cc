@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trace that is read while the run goes on gives the report of one that was read before, byte for
 // byte, and a run that passes its records on gives the summary of one that keeps them.
+#include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -9,12 +11,17 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <malloc.h>
+#include <sys/resource.h>
 
 #include "base/cases_for_test.h"
 #include "base/json.h"
+#include "base/result.h"
 #include "random_cases.h"
 #include "report/run_report.h"
 #include "report/summary.h"
+#include "scenario/replay_flags.h"
+#include "workload/spec.h"
 
 namespace dynosim::testing {
 namespace {
@@ -70,6 +77,85 @@ TEST_P(Streaming, SummaryDoesNotDependOnKeptRecords) {
     EXPECT_TRUE(!in_order || kept[0] == 0) << "seed " << seed;
   }
   std::filesystem::remove(path);
+}
+
+// What the run holds at its largest, as the allocator sees it (nothing under a sanitizer).
+struct MeasuredRun {
+  std::string summary;
+  std::string error;
+  std::size_t bytes_max = 0;
+};
+
+MeasuredRun RunRows(std::uint32_t rows, bool streams, const char* mode) {
+  const std::filesystem::path path =
+      std::filesystem::path(::testing::TempDir()) / "streaming_rows.jsonl";
+  std::ofstream file(path, std::ios::binary);
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    file << R"({"timestamp":)" << i * 7 / 4 << R"(,"input_length":96,"output_length":)" << 1 + i % 5
+         << R"(,"hash_ids":[)" << i % 512 << ',' << 1000 + i << "]}\n";
+  }
+  file.close();
+  scenario::ReplayFlags flags;
+  flags.trace_files = {path.string()};
+  flags.trace_block_size = "64";
+  flags.num_workers = "4";
+  flags.router_mode = mode;
+  flags.extra_engine_args =
+      R"({"backend":"vllm","block_size":64,"num_gpu_blocks":256,)"
+      R"("timing_model":{"type":"fixed","prefill_ms":1.3,"decode_ms":0.7}})";
+  Result<scenario::Replay> replay = scenario::BuildReplay(flags);
+  EXPECT_TRUE(replay) << replay.error().Text();
+  workload::TraceSpec& trace = *replay->scenario.workload.trace;
+  trace.stream_from_bytes = streams ? 0 : std::uint64_t{1} << 40;
+  trace.streamed_prefixes = 1024;
+  MeasuredRun out;
+  report::RunSetup setup;
+  setup.hooks.progress = [&](double, std::uint64_t, std::uint64_t) {
+    const struct mallinfo2 heap = mallinfo2();
+    out.bytes_max = std::max(out.bytes_max, heap.uordblks + heap.hblkhd);
+    return true;
+  };
+  const auto run = report::RunScenario(replay->scenario, setup);
+  std::filesystem::remove(path);
+  if (run) {
+    out.summary = DumpJson(report::SummaryJson(run->summary));
+  } else {
+    out.error = run.error().Text();
+  }
+  return out;
+}
+
+TEST(StreamedRun, MemoryDoesNotGrowWithItsRows) {
+  for (const char* const mode : {"round_robin", "kv_router"}) {
+    const MeasuredRun few = RunRows(40'000, true, mode);
+    const MeasuredRun many = RunRows(120'000, true, mode);
+    EXPECT_EQ(few.error + many.error, "");
+    // Samples alone would be 2.5 MB, block names 6.4 MB.
+    EXPECT_LT(many.bytes_max, few.bytes_max + 400'000) << mode << ' ' << few.bytes_max;
+  }
+}
+
+TEST(StreamedRun, SamplesInAFileGiveTheSameBytes) {
+  for (const char* const mode : {"round_robin", "kv_router"}) {
+    const MeasuredRun streamed = RunRows(40'000, true, mode);
+    EXPECT_EQ(streamed.summary, RunRows(40'000, false, mode).summary) << mode;
+    EXPECT_GT(streamed.summary.size(), 1000U);
+  }
+}
+
+// A file that may not grow is what a full disk looks like.
+TEST(StreamedRun, AFullDiskIsOneLine) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit least = {.rlim_cur = 4 << 20, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &least), 0);
+  const MeasuredRun run = RunRows(50'000, true, "round_robin");
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(run.summary, "");
+  EXPECT_NE(run.error.find("temporary file for the samples of a long run cannot be written"),
+            std::string::npos)
+      << run.error;
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Streaming,

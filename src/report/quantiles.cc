@@ -13,8 +13,10 @@
 #include <span>
 #include <vector>
 
+#include "base/long_sequence.h"
 #include "report/log_sketch.h"
 #include "report/moments.h"
+#include "report/rank_scan.h"
 #include "report/rank_select.h"
 #include "sim/outcome.h"
 
@@ -108,6 +110,38 @@ std::uint64_t ForEachBlock(std::span<const Sample> samples, double low, const Vi
   return left_out;
 }
 
+// Samples of sequences, one after the other.
+template <class Sample>
+struct LongSamples {
+  std::span<const LongSequence<Sample>> parts;
+
+  template <class Visit>
+  void ForEachPiece(const Visit& visit) const {
+    for (const LongSequence<Sample>& part : parts) {
+      part.ForEachPiece(visit);
+    }
+  }
+};
+
+// The same blocks as of one array.
+template <class Sample, class Visit>
+std::uint64_t ForEachBlock(const LongSamples<Sample>& samples, double low, const Visit& visit) {
+  std::vector<Sample> held;  // less than a block of them
+  std::uint64_t left_out = 0;
+  samples.ForEachPiece([&](std::span<const Sample> piece) {
+    while (!piece.empty()) {
+      const std::size_t count = std::min(kBlockSize - held.size(), piece.size());
+      held.insert(held.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(count));
+      piece = piece.subspan(count);
+      if (held.size() == kBlockSize) {
+        left_out += ForEachBlock(std::span<const Sample>(held), low, visit);
+        held.clear();
+      }
+    }
+  });
+  return left_out + ForEachBlock(std::span<const Sample>(held), low, visit);
+}
+
 void Invert(const BlockArray& values, BlockArray& __restrict__ rates) {
   for (std::size_t i = 0; i < kBlockSize; ++i) {
     rates[i] = kRateScale / values[i];
@@ -139,9 +173,13 @@ struct GapPass {
   std::uint64_t zeros = 0;
 };
 
-void AddBlock(RankSelector<sim::GapSample>& ranks, const Block& block, std::size_t samples) {
+template <class Sample>
+void AddBlock(RankSelector<Sample>& ranks, const Block& block, std::size_t samples) {
   ranks.Add(samples, block.took_all);
 }
+
+template <class Source>
+void AddBlock(RankScan<Source>& /*reads for itself*/, const Block&, std::size_t) {}
 
 void AddBlock(LogSketch& ranks, const Block& block, std::size_t) {
   for (std::size_t i = 0; i < block.used; ++i) {
@@ -149,8 +187,8 @@ void AddBlock(LogSketch& ranks, const Block& block, std::size_t) {
   }
 }
 
-template <class Ranks>
-void ReadGaps(std::span<const sim::GapSample> gaps, Ranks& ranks, GapPass& pass) {
+template <class Gaps, class Ranks>
+void ReadGaps(const Gaps& gaps, Ranks& ranks, GapPass& pass) {
   pass.zeros += ForEachBlock(gaps, kLeastGap, [&](const Block& block, std::size_t samples) {
     AddBlock(ranks, block, samples);
     if (block.used > 0) {
@@ -161,7 +199,8 @@ void ReadGaps(std::span<const sim::GapSample> gaps, Ranks& ranks, GapPass& pass)
 }
 
 // Moments around the means themselves, for gaps whose first block was not like the rest.
-GapMoments RereadMoments(std::span<const sim::GapSample> gaps, const GapPass& pass) {
+template <class Gaps>
+GapMoments RereadMoments(const Gaps& gaps, const GapPass& pass) {
   GapMoments moments{.gap = Moments(pass.moments.gap.Mean(pass.positive + pass.zeros)),
                      .rate = Moments(pass.moments.rate.Mean(pass.positive))};
   ForEachBlock(gaps, kLeastGap, [&](const Block& block, std::size_t) {
@@ -224,7 +263,8 @@ void SetRanks(const Ranks& ranks, const GapPass& pass, GapStatistics& out) {
   }
 }
 
-void SetGapMoments(std::span<const sim::GapSample> gaps, GapPass& pass, GapStatistics& out) {
+template <class Gaps>
+void SetGapMoments(const Gaps& gaps, GapPass& pass, GapStatistics& out) {
   const std::uint64_t all = pass.positive + pass.zeros;
   pass.moments.gap.AddZeros(pass.zeros);
   if (!pass.moments.gap.Usable(all) || !pass.moments.rate.Usable(pass.positive)) {
@@ -236,9 +276,8 @@ void SetGapMoments(std::span<const sim::GapSample> gaps, GapPass& pass, GapStati
   SetMoments(out.tokens_per_second, rate.Mean(pass.positive), rate.Deviation(pass.positive));
 }
 
-template <class Ranks>
-GapStatistics DescribeGapsBy(Ranks ranks, std::span<const sim::GapSample> gaps,
-                             std::uint64_t zero_gaps) {
+template <class Ranks, class Gaps>
+GapStatistics DescribeGapsBy(Ranks ranks, const Gaps& gaps, std::uint64_t zero_gaps) {
   GapPass pass;
   pass.zeros = zero_gaps;
   ReadGaps(gaps, ranks, pass);
@@ -252,20 +291,15 @@ GapStatistics DescribeGapsBy(Ranks ranks, std::span<const sim::GapSample> gaps,
   return out;
 }
 
-}  // namespace
-
-Distribution Describe(std::span<const double> values) {
+// `count`: how many values there are, at least one.
+template <class Ranks, class Values>
+Distribution DescribeBy(Ranks ranks, const Values& values, std::uint64_t count) {
   Distribution out;
-  if (values.empty()) {
-    return out;
-  }
-  out.samples = values.size();
-  constexpr Extremes kAll = {.min = 0.0, .max = kMost};
-  RankSelector<double> ranks(values, kAll, ProbeWindow(values, kAll));
+  out.samples = count;
   Moments moments;
   double plain_sum = 0.0;
   ForEachBlock(values, 0.0, [&](const Block& block, std::size_t samples) {
-    ranks.Add(samples, block.took_all);
+    AddBlock(ranks, block, samples);
     moments.Add(block.values, block.weights);
     double sum = plain_sum;  // one chain of additions, in a register
     for (std::size_t i = 0; i < block.used; ++i) {
@@ -301,6 +335,26 @@ Distribution Describe(std::span<const double> values) {
   return out;
 }
 
+constexpr Extremes kAllValues = {.min = 0.0, .max = kMost};
+
+}  // namespace
+
+Distribution Describe(std::span<const double> values) {
+  if (values.empty()) {
+    return {};
+  }
+  return DescribeBy(RankSelector<double>(values, kAllValues, ProbeWindow(values, kAllValues)),
+                    values, values.size());
+}
+
+Distribution Describe(const LongSequence<double>& values) {
+  if (values.InMemory()) {
+    return Describe(values.values());
+  }
+  const LongSamples<double> samples{.parts = {&values, 1}};
+  return DescribeBy(RankScan(samples, 0.0), samples, values.size());
+}
+
 GapStatistics DescribeGaps(std::span<const sim::GapSample> gaps, std::uint64_t zero_gaps,
                            std::size_t exact_limit) {
   if (gaps.size() > exact_limit) {
@@ -311,6 +365,21 @@ GapStatistics DescribeGaps(std::span<const sim::GapSample> gaps, std::uint64_t z
   constexpr Extremes kPositive = {.min = kLeastGap, .max = kMost};
   return DescribeGapsBy(RankSelector<sim::GapSample>(gaps, kPositive, ProbeWindow(gaps, kPositive)),
                         gaps, zero_gaps);
+}
+
+GapStatistics DescribeGaps(std::span<const LongSequence<sim::GapSample>> parts,
+                           std::uint64_t zero_gaps, std::size_t exact_limit) {
+  const LongSamples<sim::GapSample> gaps{.parts = parts};
+  std::uint64_t samples = 0;
+  for (const LongSequence<sim::GapSample>& part : parts) {
+    samples += part.size();
+  }
+  if (samples > exact_limit) {
+    GapStatistics out = DescribeGapsBy(LogSketch(), gaps, zero_gaps);
+    out.exact = false;
+    return out;
+  }
+  return DescribeGapsBy(RankScan(gaps, kLeastGap), gaps, zero_gaps);
 }
 
 }  // namespace dynosim::report

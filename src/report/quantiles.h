@@ -3,12 +3,14 @@
 // Percentile p of n samples is the sample of rank round_half_up((n - 1) * p / 100), never an
 // interpolation, so every percentile is a sample and lies within [min, max]. Ranks are found by a
 // histogram over the leading bits of the doubles; only buckets that hold a wanted rank are sorted.
+// Samples that are not in memory are read a few times more instead.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "base/long_sequence.h"
 #include "sim/outcome.h"
 
 namespace dynosim::report {
@@ -31,6 +33,8 @@ struct Distribution {
 // Values are >= 0 and finite. The mean is the plain sum in the given order over n, corrected only
 // where rounding has moved that sum by more than 1e-12 of it.
 Distribution Describe(std::span<const double> values);
+// The same, bit for bit, of values that may lie in a file.
+Distribution Describe(const LongSequence<double>& values);
 
 // Above this many weighted gaps the percentiles come from a sketch.
 inline constexpr std::size_t kExactGapLimit = 4'000'000;
@@ -45,5 +49,8 @@ struct GapStatistics {
 // positive count as zero gaps.
 GapStatistics DescribeGaps(std::span<const sim::GapSample> gaps, std::uint64_t zero_gaps,
                            std::size_t exact_limit = kExactGapLimit);
+// The same, bit for bit, of the gaps of all parts one after the other.
+GapStatistics DescribeGaps(std::span<const LongSequence<sim::GapSample>> parts,
+                           std::uint64_t zero_gaps, std::size_t exact_limit = kExactGapLimit);
 
 }  // namespace dynosim::report

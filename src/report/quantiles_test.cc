@@ -7,12 +7,15 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "base/long_sequence.h"
+#include "base/scratch_file.h"
 #include "report/moments.h"
 #include "sim/outcome.h"
 
@@ -113,8 +116,8 @@ TEST(Quantiles, PercentilesAreNearestRanksWithHalvesRoundedUp) {
 }
 
 TEST(Quantiles, NoSamplesGiveZerosEverywhere) {
-  EXPECT_EQ(Describe({}), Distribution());
-  const GapStatistics gaps = DescribeGaps({}, 0);
+  EXPECT_EQ(Describe(std::vector<double>()), Distribution());
+  const GapStatistics gaps = DescribeGaps(std::vector<GapSample>(), 0);
   EXPECT_EQ(gaps.gap_ms, Distribution());
   EXPECT_EQ(gaps.tokens_per_second, Distribution());
 }
@@ -326,6 +329,51 @@ TEST(Quantiles, TheSketchMiddlesAreTheDocumentedOnes) {
   const std::vector<GapSample> gaps = {
       {.gap_ms = 0.1, .weight = 1}, {.gap_ms = 5.0, .weight = 8}, {.gap_ms = 900.0, .weight = 1}};
   EXPECT_EQ(DescribeGaps(gaps, 0, 0).gap_ms.median, 4.997811098765266);
+}
+
+// Bit for bit: a streamed run gives the bytes of one that kept everything.
+TEST(Quantiles, ValuesInAFileGiveTheSameBits) {
+  Bits draws(17);
+  for (const std::size_t count : {std::size_t{8193}, std::size_t{20'000}, std::size_t{70'001}}) {
+    for (const std::uint64_t distinct : {1U, 3U, 5000U, 1U << 30U}) {
+      ScratchFile scratch;
+      LongSequence<double> in_file(&scratch);
+      std::vector<double> in_memory;
+      for (std::size_t i = 0; i < count; ++i) {
+        const double value = static_cast<double>(draws.Next() % distinct) * 0.37;
+        in_file.Append(value);
+        in_memory.push_back(value);
+      }
+      ASSERT_FALSE(in_file.InMemory());
+      EXPECT_EQ(Describe(in_file), Describe(in_memory)) << count << " of " << distinct;
+    }
+  }
+}
+
+TEST(Quantiles, GapsInAFileGiveTheSameBits) {
+  Bits draws(18);
+  for (const std::size_t limit : {std::size_t{1}, kExactGapLimit}) {
+    for (const std::uint64_t distinct : {1U, 40U, 1U << 30U}) {
+      ScratchFile scratch;
+      std::vector<LongSequence<GapSample>> parts;
+      std::vector<GapSample> in_memory;
+      for (const std::size_t count : {std::size_t{0}, std::size_t{700}, std::size_t{30'001}}) {
+        parts.emplace_back(&scratch);
+        for (std::size_t i = 0; i < count; ++i) {
+          const GapSample gap{.gap_ms = static_cast<double>(draws.Next() % distinct) * 0.37 + 0.1,
+                              .weight = static_cast<std::uint32_t>(draws.Next() % 4)};
+          parts.back().Append(gap);
+          in_memory.push_back(gap);
+        }
+      }
+      const GapStatistics want = DescribeGaps(in_memory, 5, limit);
+      const GapStatistics got =
+          DescribeGaps(std::span<const LongSequence<GapSample>>(parts), 5, limit);
+      EXPECT_EQ(got.gap_ms, want.gap_ms) << distinct;
+      EXPECT_EQ(got.tokens_per_second, want.tokens_per_second) << distinct;
+      EXPECT_EQ(got.exact, want.exact);
+    }
+  }
 }
 
 }  // namespace

@@ -2,10 +2,13 @@
 #include "report/run_report.h"
 
 #include <cstdint>
+#include <expected>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "base/result.h"
+#include "base/scratch_file.h"
 #include "report/agentic.h"
 #include "report/json_report.h"
 #include "report/summary.h"
@@ -51,8 +54,12 @@ Result<FinishedRun> RunScenario(const scenario::Scenario& scenario, const RunSet
   if (setup.hooks.progress && !setup.hooks.progress(0.0, 0, run.source->RequestCount())) {
     return FailedError("", "the run was stopped");
   }
-  Summarizer summarizer(scenario.goodput);
+  if (workload.trace && run.source->InOrder()) {  // it streams
+    run.scratch = std::make_unique<ScratchFile>();
+  }
+  Summarizer summarizer(scenario.goodput, run.scratch.get());
   sim::RunHooks hooks = setup.hooks;
+  hooks.scratch = run.scratch.get();
   hooks.ended = [&](const sim::RequestRecord& record) { summarizer.Add(record); };
   DYNO_TRY(run.outcome, setup.simulate(scenario, *run.source, hooks));
   for (const sim::RequestRecord& record : run.outcome.records) {
@@ -60,6 +67,9 @@ Result<FinishedRun> RunScenario(const scenario::Scenario& scenario, const RunSet
   }
   const double wall_time_ms = setup.elapsed_ms ? setup.elapsed_ms() : 0.0;
   run.summary = summarizer.Finish(run.outcome, scenario, {.wall_time_ms = wall_time_ms});
+  if (run.scratch && run.scratch->problem() != nullptr) {
+    return std::unexpected(*run.scratch->problem());
+  }
   if (const workload::AgenticSource* const agentic = run.source->Agentic()) {
     run.summary.agentic = SummarizeAgentic(*agentic, scenario);
   }

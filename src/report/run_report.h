@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/scratch_file.h"
 #include "report/json_report.h"
 #include "report/per_request.h"
 #include "report/summary.h"
@@ -33,6 +34,7 @@ struct RunSetup {
 
 struct FinishedRun {
   std::unique_ptr<workload::RequestSource> source;
+  std::unique_ptr<ScratchFile> scratch;  // of the outcome; only when the source streams
   sim::Outcome outcome;
   Summary summary;
   SessionNames session_names;  // of `source`

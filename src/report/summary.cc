@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/json.h"
+#include "base/long_sequence.h"
 #include "report/agentic.h"
 #include "report/latency.h"
 #include "report/quantiles.h"
@@ -47,16 +47,16 @@ bool IsGood(const sim::RequestRecord& record, const scenario::Goodput& bounds) {
          Within(bounds.itl_ms, (*e2e - *ttft) / static_cast<double>(record.output_tokens - 1));
 }
 
-void Push(std::vector<double>& values, const std::optional<double>& value) {
+void Push(LongSequence<double>& values, const std::optional<double>& value) {
   if (value) {
-    values.push_back(*value);
+    values.Append(*value);
   }
 }
 
 // The percentiles of the samples, which are freed.
-Distribution Distill(std::vector<double>& values) {
+Distribution Distill(LongSequence<double>& values) {
   const Distribution distribution = Describe(values);
-  std::vector<double>().swap(values);
+  values.Clear();
   return distribution;
 }
 
@@ -206,7 +206,8 @@ Summary Summarizer::Finish(const sim::Outcome& outcome, const scenario::Scenario
   out.ttst_ms = Distill(ttst_ms_);
   out.tpot_ms = Distill(tpot_ms_);
   out.e2e_latency_ms = Distill(e2e_ms_);
-  out.gaps = DescribeGaps(outcome.gaps, outcome.zero_gaps);
+  out.gaps = outcome.long_gaps.empty() ? DescribeGaps(outcome.gaps, outcome.zero_gaps)
+                                       : DescribeGaps(outcome.long_gaps, outcome.zero_gaps);
   return out;
 }
 

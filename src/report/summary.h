@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/long_sequence.h"
+#include "base/scratch_file.h"
 #include "report/agentic.h"
 #include "report/quantiles.h"
 #include "scenario/scenario.h"
@@ -66,10 +68,16 @@ struct Summary {
   std::string first_rejection_reason;       // for the table; not a key of the report
 };
 
-// Adds records up to a summary, so that they need not be kept: 32 bytes of samples stay of each.
+// Adds records up to a summary, so that they need not be kept: 32 bytes of samples stay of each,
+// in `scratch` if there is one, else in memory.
 class Summarizer {
  public:
-  explicit Summarizer(const scenario::Goodput& bounds) : bounds_(bounds) {}
+  explicit Summarizer(const scenario::Goodput& bounds, ScratchFile* scratch = nullptr)
+      : bounds_(bounds),
+        ttft_ms_(scratch),
+        ttst_ms_(scratch),
+        tpot_ms_(scratch),
+        e2e_ms_(scratch) {}
 
   // All requests that arrived, in the order of Outcome::records.
   void Add(const sim::RequestRecord& record);
@@ -80,7 +88,7 @@ class Summarizer {
  private:
   scenario::Goodput bounds_;
   Summary sums_;
-  std::vector<double> ttft_ms_, ttst_ms_, tpot_ms_, e2e_ms_;
+  LongSequence<double> ttft_ms_, ttst_ms_, tpot_ms_, e2e_ms_;
   std::uint64_t reused_tokens_ = 0;
   std::uint64_t reused_tokens_first_ = 0;
   std::uint64_t good_requests_ = 0;

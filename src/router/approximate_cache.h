@@ -37,6 +37,12 @@ class TtlCache {
   // Forgets what is too old at `now_ms`; times never fall.
   void Expire(double now_ms);
   std::size_t blocks() const { return expiry_ms_.size(); }
+  // Appends the groups of all names, with repetitions.
+  void AppendHeldGroups(std::vector<std::uint32_t>& groups) const {
+    for (const auto& [expiry_ms, copy] : order_) {
+      groups.push_back(PresenceIndex::GroupOf(copy.second));
+    }
+  }
 
  private:
   using Copy = std::pair<std::uint32_t, kv::BlockName>;  // on a target
@@ -62,6 +68,14 @@ class LruCache {
   void OnReleased(std::uint32_t target, std::span<const workload::BlockExtent> extents,
                   std::uint64_t blocks);
   std::size_t blocks(std::uint32_t target) const { return targets_[target].resident.size(); }
+  // Appends the groups of all names that no placed request holds, with repetitions.
+  void AppendHeldGroups(std::vector<std::uint32_t>& groups) const {
+    for (const Target& target : targets_) {
+      for (const Idle& idle : target.idle) {
+        groups.push_back(PresenceIndex::GroupOf(std::get<2>(idle)));
+      }
+    }
+  }
 
  private:
   struct Resident {

@@ -51,11 +51,9 @@ KvRouter::KvRouter(const PoolShape& shape, const KvRouterOptions& options)
       costs_(shape.targets(), 0.0) {}
 
 TrackedRequest& KvRouter::placed(std::uint32_t request) {
-  request &= shape_.id_mask;
-  if (request >= placed_.size()) {
-    placed_.resize(std::size_t{request} + 1);
-  }
-  return placed_[request];
+  TrackedRequest* const tracked = placed_.Find(request & shape_.id_mask);
+  DYNO_CHECK(tracked != nullptr);
+  return *tracked;
 }
 
 KvRouter::Waiting KvRouter::Take(const Arrival& arrival, double now_ms) {
@@ -229,7 +227,7 @@ Decision KvRouter::Admit(Waiting& w, double now_ms) {
   for (const PrefixMatch& match : w.overlaps) {
     overlap_[match.target] = 0;
   }
-  TrackedRequest& tracked = placed(w.request.id);
+  TrackedRequest& tracked = placed_[w.request.id & shape_.id_mask];
   tracked = std::move(w.tracked);
   load_.Add(tracked, target, w.request.prompt_tokens - cached);
   if (caches_ == CacheSource::kTtl) {
@@ -247,7 +245,6 @@ void KvRouter::PrefillDone(std::uint32_t request, double now_ms, std::vector<Dec
 
 void KvRouter::Terminal(std::uint32_t request, double now_ms, std::vector<Decision>& out) {
   TrackedRequest& tracked = placed(request);
-  DYNO_CHECK(tracked.target != workload::kNone);
   if (caches_ == CacheSource::kLru) {
     lru_.OnReleased(tracked.target, tracked.extents, tracked.full_blocks);
   }
@@ -255,7 +252,13 @@ void KvRouter::Terminal(std::uint32_t request, double now_ms, std::vector<Decisi
   if (tracked.extents.capacity() > 0) {
     spare_.push_back(std::move(tracked.extents));
   }
+  placed_.Erase(request & shape_.id_mask);
   Drain(now_ms, out);
+}
+
+void KvRouter::AppendHeldGroups(std::vector<std::uint32_t>& groups) const {
+  ttl_.AppendHeldGroups(groups);
+  lru_.AppendHeldGroups(groups);
 }
 
 void KvRouter::Drain(double now_ms, std::vector<Decision>& out) {

@@ -55,7 +55,7 @@ class KvRouter final : public Router {
   void Terminal(std::uint32_t request, double now_ms, std::vector<Decision>& out) override;
   bool CancelPending(std::uint32_t request) override;
   std::uint64_t Pending() const override { return queue_.size(); }
-  bool HoldsNames() const override { return true; }
+  void AppendHeldGroups(std::vector<std::uint32_t>& groups) const override;
 
   bool WantsEvents() const override { return caches_ == CacheSource::kEvents; }
   void OnStored(std::uint32_t target, std::span<const kv::BlockName> blocks) override;
@@ -94,7 +94,7 @@ class KvRouter final : public Router {
   LruCache lru_;
   LoadTracker load_;
   PolicyQueue queue_;
-  std::vector<TrackedRequest> placed_;                     // by request
+  FlatMap<std::uint32_t, TrackedRequest> placed_;          // requests on a target
   FlatMap<std::uint32_t, Waiting> waiting_;                // queued requests
   std::vector<std::vector<workload::BlockExtent>> spare_;  // buffers of requests that have left
   // Of the decision at hand, by target.

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/check.h"
 #include "base/result.h"
 #include "router/router.h"
 
@@ -81,17 +82,16 @@ Result<void> LeastLoaded::Place(const Arrival& arrival, double, std::vector<Deci
     }
   }
   ++requests_[target];
-  const std::uint32_t id = arrival.request.id & shape_.id_mask;
-  if (id >= target_of_.size()) {
-    target_of_.resize(std::size_t{id} + 1);
-  }
-  target_of_[id] = target;
+  target_of_[arrival.request.id & shape_.id_mask] = target;
   out.push_back(std::move(decision));
   return {};
 }
 
 void LeastLoaded::Terminal(std::uint32_t request, double, std::vector<Decision>&) {
-  --requests_[target_of_[request & shape_.id_mask]];
+  const std::uint32_t* const target = target_of_.Find(request & shape_.id_mask);
+  DYNO_CHECK(target != nullptr);
+  --requests_[*target];
+  target_of_.Erase(request & shape_.id_mask);
 }
 
 }  // namespace dynosim::router

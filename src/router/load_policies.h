@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "base/random.h"
 #include "base/result.h"
 #include "router/router.h"
@@ -66,7 +67,7 @@ class LeastLoaded final : public Router {
   LoadOptions options_;
   ChaCha12 random_;
   std::vector<std::uint64_t> requests_;   // by target
-  std::vector<std::uint32_t> target_of_;  // by request
+  FlatMap<std::uint32_t, std::uint32_t> target_of_;  // placed requests
   std::vector<std::uint32_t> candidates_, least_;
 };
 

@@ -30,6 +30,11 @@ class PresenceIndex {
  public:
   explicit PresenceIndex(std::uint32_t targets);
 
+  // The group of a block's name (workload/request.h).
+  static std::uint32_t GroupOf(kv::BlockName name) {
+    return static_cast<std::uint32_t>(name >> 32U);
+  }
+
   // False if the target holds the block already.
   bool Add(std::uint32_t target, kv::BlockName name);
   // False if the target does not hold the block.

@@ -93,8 +93,9 @@ class Router {
   virtual void Terminal(std::uint32_t request, double now_ms, std::vector<Decision>& out);
   // Takes a request out of the queue; false if it is not there.
   virtual bool CancelPending(std::uint32_t request);
-  // True for routers that remember block names.
-  virtual bool HoldsNames() const { return false; }
+  // Appends the groups of all block names that the router remembers of requests that have left, and
+  // that did not come to it as KV events. In any order, with repetitions.
+  virtual void AppendHeldGroups(std::vector<std::uint32_t>& /*groups*/) const {}
   // Requests in the queue.
   virtual std::uint64_t Pending() const { return 0; }
 

@@ -3,11 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
+#include <span>
+#include <vector>
 
 #include "engine/kv_event_buffer.h"
 #include "engine/worker.h"
 #include "kv/events.h"
+#include "router/presence_index.h"
 
 namespace dynosim::sim {
 
@@ -60,6 +64,27 @@ void EventFeed::Collect(std::uint32_t id, double now_ms) {
 
 void EventFeed::CollectCommand(std::uint32_t id, double now_ms) {
   Take(id, workers_[id]->LastEnded(now_ms), &now_ms);
+}
+
+void EventFeed::AppendHeldGroups(std::vector<std::uint32_t>& groups) const {
+  const auto append = [&](std::span<const kv::BlockName> blocks) {
+    for (const kv::BlockName block : blocks) {
+      groups.push_back(router::PresenceIndex::GroupOf(block));
+    }
+  };
+  for (engine::Worker* const worker : workers_) {
+    for (std::uint32_t rank = 0; rank < worker->ranks(); ++rank) {
+      const engine::KvEventBuffer& buffer = worker->kv_buffer(rank);
+      for (const engine::KvEventBuffer::Record& record : buffer.records()) {
+        append(buffer.blocks(record));
+      }
+    }
+  }
+  for (const std::deque<Delayed>& events : delayed_) {
+    for (const Delayed& event : events) {
+      append(event.blocks);
+    }
+  }
 }
 
 void EventFeed::Sync(double now_ms) {

@@ -34,6 +34,8 @@ class EventFeed {
   void Collect(std::uint32_t id, double now_ms);
   // A command was given to the idle worker: its events are due now.
   void CollectCommand(std::uint32_t id, double now_ms);
+  // Appends the groups of all names that the router is still to hear of, with repetitions.
+  void AppendHeldGroups(std::vector<std::uint32_t>& groups) const;
   // Brings the router everything that is due by now.
   void Sync(double now_ms);
 

@@ -5,8 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
+#include <utility>
 #include <vector>
 
+#include "base/long_sequence.h"
 #include "engine/effects.h"
 #include "engine/pass_log.h"
 #include "sim/outcome.h"
@@ -28,7 +31,12 @@ void GapLedger::Add(const engine::TokenTrack& track, const engine::PassLog& log)
     --differences_[span.last + 1 - first_];
     passes += span.last - span.first + 1;
     if (i > 0) {
-      wide_.push_back({log.EndMs(span.first) - log.EndMs(track.spans[i - 1].last), 1});
+      const double gap_ms = log.EndMs(span.first) - log.EndMs(track.spans[i - 1].last);
+      if (gap_ms > 0.0) {
+        wide_.Append({gap_ms, 1});
+      } else {
+        ++zero_gaps_;
+      }
     }
   }
   // Tokens of one burst come at the same time.
@@ -41,12 +49,11 @@ void GapLedger::Push(double gap_ms, std::uint64_t weight) {
     return;
   }
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
-  const bool again = !samples_.empty() && samples_.back().gap_ms == gap_ms &&
-                     samples_.back().weight + weight <= kMost;
-  if (again) {
-    samples_.back().weight += static_cast<std::uint32_t>(weight);
+  GapSample* const last = samples_.Last();
+  if (last != nullptr && last->gap_ms == gap_ms && last->weight + weight <= kMost) {
+    last->weight += static_cast<std::uint32_t>(weight);
   } else {
-    samples_.push_back({gap_ms, static_cast<std::uint32_t>(weight)});
+    samples_.Append({gap_ms, static_cast<std::uint32_t>(weight)});
   }
 }
 
@@ -70,18 +77,18 @@ void GapLedger::Settle(std::uint64_t pass, engine::PassLog& log) {
   log.DropBefore(pass - 1);
 }
 
-void GapLedger::MoveTo(std::vector<GapSample>& gaps, std::uint64_t& zero_gaps) {
-  gaps.insert(gaps.end(), samples_.begin(), samples_.end());
-  std::vector<GapSample>().swap(samples_);
-  for (const GapSample& gap : wide_) {
-    if (gap.gap_ms > 0.0) {
-      gaps.push_back(gap);
-    } else {
-      ++zero_gaps;
-    }
+void GapLedger::MoveTo(std::vector<GapSample>& gaps) {
+  for (LongSequence<GapSample>* const part : {&samples_, &wide_}) {
+    part->ForEachPiece([&](std::span<const GapSample> piece) {
+      gaps.insert(gaps.end(), piece.begin(), piece.end());
+    });
+    part->Clear();
   }
-  std::vector<GapSample>().swap(wide_);
-  zero_gaps += zero_gaps_;
+}
+
+void GapLedger::MoveTo(std::vector<LongSequence<GapSample>>& parts) {
+  parts.push_back(std::exchange(samples_, LongSequence<GapSample>()));
+  parts.push_back(std::exchange(wide_, LongSequence<GapSample>()));
 }
 
 }  // namespace dynosim::sim

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/long_sequence.h"
+#include "base/scratch_file.h"
 #include "engine/effects.h"
 #include "engine/pass_log.h"
 #include "sim/outcome.h"
@@ -16,17 +18,22 @@ namespace dynosim::sim {
 
 class GapLedger {
  public:
+  // Samples lie in `scratch` if there is one.
+  explicit GapLedger(ScratchFile* scratch = nullptr) : samples_(scratch), wide_(scratch) {}
+
   // Counts a completed request. `log` holds its passes.
   void Add(const engine::TokenTrack& track, const engine::PassLog& log);
 
   // Turns the passes before `pass` into samples and drops them from the log.
   void Settle(std::uint64_t pass, engine::PassLog& log);
 
-  // Upper bound of the samples that MoveTo appends.
   std::size_t size() const { return samples_.size() + wide_.size(); }
+  std::uint64_t zero_gaps() const { return zero_gaps_; }
 
   // Appends the samples: pass by pass, then the gaps that span several passes. Frees them here.
-  void MoveTo(std::vector<GapSample>& gaps, std::uint64_t& zero_gaps);
+  void MoveTo(std::vector<GapSample>& gaps);
+  // The same for samples that may lie in the scratch file.
+  void MoveTo(std::vector<LongSequence<GapSample>>& parts);
 
  private:
   void Push(double gap_ms, std::uint64_t weight);
@@ -34,8 +41,8 @@ class GapLedger {
   std::uint64_t first_ = 1;                // pass of differences_[0]
   std::vector<std::int32_t> differences_;  // change of the weight of the gap that ends in this pass
   std::int64_t weight_ = 0;                // weight of the gap that ends in pass first_ - 1
-  std::vector<GapSample> samples_;
-  std::vector<GapSample> wide_;
+  LongSequence<GapSample> samples_;
+  LongSequence<GapSample> wide_;
   std::uint64_t zero_gaps_ = 0;
 };
 

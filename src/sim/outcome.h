@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/long_sequence.h"
 #include "router/router.h"
 #include "workload/request.h"
 
@@ -150,6 +151,9 @@ struct Outcome {
   std::vector<RequestDetail> details;  // parallel to records when details were captured, else empty
   std::string first_rejection_reason;  // empty when nothing was rejected
   std::vector<GapSample> gaps;         // pooled positive gaps of completed requests
+  // The same where they may lie in a scratch file: `gaps` is the parts one after the other, and
+  // stays empty.
+  std::vector<LongSequence<GapSample>> long_gaps;
   std::uint64_t zero_gaps = 0;         // pooled gaps of exactly zero
   std::uint64_t committed_prefill_tokens = 0;
   double prefill_worker_seconds = 0.0;

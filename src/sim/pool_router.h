@@ -47,7 +47,13 @@ class PoolRouter {
       feed_->AddWorker(worker);
     }
   }
-  bool HoldsNames() const { return router_->HoldsNames(); }
+  // Appends the groups of all names that the router remembers or is still to hear of.
+  void AppendHeldGroups(std::vector<std::uint32_t>& groups) const {
+    router_->AppendHeldGroups(groups);
+    if (feed_) {
+      feed_->AppendHeldGroups(groups);
+    }
+  }
   bool WantsEvents() const { return feed_.has_value(); }
   EventFeed* feed() { return feed_ ? &*feed_ : nullptr; }
 

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
+#include "base/scratch_file.h"
 #include "engine/effects.h"
 #include "engine/pass_log.h"
 #include "engine/worker.h"
@@ -40,9 +42,11 @@ Recorder::Recorder(std::uint32_t requests, bool details, bool by_id, bool passes
   outcome_.records.reserve(requests);
 }
 
-void Recorder::set_ended(std::function<void(const RequestRecord&)> ended) {
+void Recorder::set_ended(std::function<void(const RequestRecord&)> ended, ScratchFile* scratch) {
   ended_ = std::move(ended);
+  scratch_ = scratch;
   std::vector<RequestRecord>().swap(outcome_.records);
+  std::vector<std::uint32_t>().swap(index_);
 }
 
 void Recorder::PassOnEnded() {
@@ -65,12 +69,16 @@ void Recorder::AddWorker(Pool pool, std::uint32_t id) {
   if (keeps_passes_) {
     passes_.emplace_back(pool, id);
   }
-  ledgers_.emplace_back();
+  ledgers_.emplace_back(scratch_);
   settle_at_.push_back(kSettlePasses);
 }
 
 void Recorder::OnArrival(const workload::Request& request) {
-  index_[request.id] = static_cast<std::uint32_t>(arrived());
+  if (ended_) {
+    DYNO_CHECK(request.id == arrived());
+  } else {
+    index_[request.id] = static_cast<std::uint32_t>(arrived());
+  }
   outcome_.records.push_back({.id = request.id,
                               .session = request.session,
                               .turn = request.turn,
@@ -228,18 +236,29 @@ Outcome Recorder::Take(double end_ms) {
   for (PassRecorder& passes : passes_) {
     passes.MoveTo(outcome_.passes, end_ms);
   }
+  TakeGaps();
+  OrderRecords();
+  return std::move(outcome_);
+}
+
+void Recorder::TakeGaps() {
   // Room for all samples at once, and each ledger is freed as soon as it is copied: gaps are the
   // largest thing that a long run holds.
   std::size_t samples = 0;
   for (const GapLedger& ledger : ledgers_) {
     samples += ledger.size();
+    outcome_.zero_gaps += ledger.zero_gaps();
   }
-  outcome_.gaps.reserve(samples);
+  if (scratch_ == nullptr) {
+    outcome_.gaps.reserve(samples);
+  }
   for (GapLedger& ledger : ledgers_) {
-    ledger.MoveTo(outcome_.gaps, outcome_.zero_gaps);
+    if (scratch_ != nullptr) {
+      ledger.MoveTo(outcome_.long_gaps);
+    } else {
+      ledger.MoveTo(outcome_.gaps);
+    }
   }
-  OrderRecords();
-  return std::move(outcome_);
 }
 
 void Recorder::OrderRecords() {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/scratch_file.h"
 #include "engine/effects.h"
 #include "engine/worker.h"
 #include "sim/gap_ledger.h"
@@ -54,17 +55,18 @@ class Recorder {
   }
 
   // Hands records over as soon as nothing can change in them, instead of keeping them. Requests
-  // arrive in the order of the records.
-  void set_ended(std::function<void(const RequestRecord&)> ended);
+  // arrive in the order of the records and are numbered in it. Token gaps lie in `scratch` if there
+  // is one. Called before anything else.
+  void set_ended(std::function<void(const RequestRecord&)> ended, ScratchFile* scratch);
   // Hands over what has ended by now, up to the oldest request that has not.
   void PassOnEnded();
 
   // `until_ms`: end of a transfer that starts.
   void OnHandoffStep(HandoffStep step, std::uint32_t id, double now_ms, double until_ms);
 
-  RequestRecord& record(std::uint32_t id) { return outcome_.records[index_[id] - dropped_]; }
+  RequestRecord& record(std::uint32_t id) { return outcome_.records[PlaceOf(id)]; }
   RequestDetail* detail(std::uint32_t id) {
-    return details_ ? &outcome_.details[index_[id] - dropped_] : nullptr;
+    return details_ ? &outcome_.details[PlaceOf(id)] : nullptr;
   }
   std::uint64_t terminal() const { return terminal_; }
   std::uint64_t arrived() const { return dropped_ + outcome_.records.size(); }
@@ -78,11 +80,16 @@ class Recorder {
   Outcome Take(double end_ms);
 
  private:
+  std::uint32_t PlaceOf(std::uint32_t id) const {
+    return index_.empty() ? id - dropped_ : index_[id];
+  }
+  void TakeGaps();
   void OrderRecords();
 
   Outcome outcome_;
-  std::vector<std::uint32_t> index_;  // request id -> record, counted from the first arrival
+  std::vector<std::uint32_t> index_;  // request id -> record; empty when records are handed over
   std::function<void(const RequestRecord&)> ended_;
+  ScratchFile* scratch_ = nullptr;
   std::uint32_t dropped_ = 0;             // records that are gone
   std::size_t passed_on_ = 0;             // of the others, handed over
   std::vector<GapLedger> ledgers_;        // by place

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/result.h"
+#include "base/scratch_file.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
 #include "workload/source.h"
@@ -22,6 +23,9 @@ struct RunHooks {
   // Called with each telemetry sample when it is taken; returning false stops the run with an error.
   // May be empty.
   std::function<bool(const TelemetrySample& sample)> sampled;
+  // Where token gaps may lie while records are taken over; outlives the outcome. A failure there
+  // stops the run with an error. May be null.
+  ScratchFile* scratch = nullptr;
 };
 
 // `source` was built for the scenario's engine block size and is used up by the run.

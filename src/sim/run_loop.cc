@@ -14,11 +14,13 @@
 #include <fmt/format.h>
 
 #include "base/result.h"
+#include "base/scratch_file.h"
 #include "engine/effects.h"
 #include "engine/settings.h"
 #include "engine/worker.h"
 #include "scenario/scenario.h"
 #include "sim/outcome.h"
+#include "sim/pool_router.h"
 #include "sim/run.h"
 #include "workload/source.h"
 
@@ -44,7 +46,7 @@ RunLoop::RunLoop(const scenario::Scenario& scenario, workload::RequestSource& so
                 source.Agentic() != nullptr, scenario.timeline),
       hooks_(hooks) {
   if (hooks.ended && source.InOrder() && !scenario.capture_per_request && !scenario.timeline) {
-    recorder_.set_ended(hooks.ended);
+    recorder_.set_ended(hooks.ended, hooks.scratch);
   }
   if (scenario.telemetry.enabled()) {
     telemetry_.emplace(scenario.telemetry.sample_interval_ms,
@@ -72,7 +74,9 @@ std::uint32_t RunLoop::AddWorker(const engine::EngineSettings& settings, Pool po
                                               .capture_kv_events = router.WantsEvents(),
                                               .publish_metrics = scenario_.telemetry.enabled()});
   router.AddWorker(workers_.back());
-  routers_hold_names_ = routers_hold_names_ || router.HoldsNames();
+  if (routers_.empty() || routers_.back() != &router) {
+    routers_.push_back(&router);
+  }
   feeds_.push_back(router.feed());
   runnable_.resize(place / 64 + 1, 0);
   recorder_.AddWorker(pool, id);
@@ -146,7 +150,10 @@ Result<void> RunLoop::DrainAt(double now_ms) {
   now_ms_ = now_ms;
   DYNO_TRY_VOID(Drain(now_ms));
   recorder_.PassOnEnded();
-  if (!routers_hold_names_ && source_.WantsHeldGroups()) {
+  if (hooks_.scratch != nullptr && hooks_.scratch->problem() != nullptr) {
+    return std::unexpected(*hooks_.scratch->problem());
+  }
+  if (source_.WantsHeldGroups()) {
     ReportHeldGroups();
   }
   if (hooks_.progress && drains_++ % kProgressDrains == 0 &&
@@ -164,6 +171,9 @@ void RunLoop::ReportHeldGroups() {
   held_groups_.clear();
   for (const engine::Worker& worker : workers_) {
     worker.AppendHeldGroups(held_groups_);
+  }
+  for (const PoolRouter* const router : routers_) {
+    router->AppendHeldGroups(held_groups_);
   }
   source_.OnHeldGroups(held_groups_);
 }

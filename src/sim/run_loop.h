@@ -125,7 +125,7 @@ class RunLoop {
   const RunHooks& hooks_;
   WorkerQueue queue_;  // busy workers by the end of their pass or run
   std::deque<engine::Worker> workers_;
-  bool routers_hold_names_ = false;
+  std::vector<const PoolRouter*> routers_;
   std::vector<std::uint32_t> held_groups_;
   std::vector<EventFeed*> feeds_;        // by place, nullptr where the router wants no events
   std::vector<std::uint64_t> runnable_;  // one bit per worker

@@ -39,6 +39,8 @@ Builder BuilderOf(Family family) {
       return BuildDeepSeekV32;
     case Family::kDeepSeekV4:
       return BuildDeepSeekV4;
+    case Family::kDeepSeekV41:
+      return BuildDeepSeekV41;
     case Family::kHybridMoe:
     case Family::kStep3p7:
       return BuildHybridMoe;

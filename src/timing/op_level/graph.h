@@ -147,6 +147,7 @@ Result<ModelGraph> BuildQwen35(const GraphInput& input);
 Result<ModelGraph> BuildKimiK3(const GraphInput& input);
 Result<ModelGraph> BuildDeepSeekV32(const GraphInput& input);
 Result<ModelGraph> BuildDeepSeekV4(const GraphInput& input);
+Result<ModelGraph> BuildDeepSeekV41(const GraphInput& input);
 Result<ModelGraph> BuildHybridMoe(const GraphInput& input);
 Result<ModelGraph> BuildGemma4(const GraphInput& input);
 Result<ModelGraph> BuildMiniMaxM3(const GraphInput& input);

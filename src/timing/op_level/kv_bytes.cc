@@ -11,6 +11,7 @@
 
 #include "base/numeric.h"
 #include "base/result.h"
+#include "timing/op_level/dsv41_sizes.h"
 #include "timing/op_level/graph.h"
 #include "timing/op_level/layer_pattern.h"
 #include "timing/op_level/model_spec.h"
@@ -155,6 +156,20 @@ std::uint64_t KvBytes::TokensWithin(double budget) const {
   return low;
 }
 
+std::uint64_t KvBytes::TokensBesideWindows(double budget, std::uint64_t sequences) const {
+  double aside = fixed_;
+  double token = 0.0;
+  for (const Layers& layers : layers_) {
+    if (layers.window > 0) {
+      aside += ToDouble(layers.window / layers.stride) * layers.bytes;
+    } else {
+      token += layers.bytes / ToDouble(layers.stride);
+    }
+  }
+  const double left = budget - ToDouble(sequences) * aside;
+  return left > 0.0 && token > 0.0 ? SaturatingCast<std::uint64_t>(left / token) : 0;
+}
+
 Result<KvBytes> FindKvBytes(const PassModel& model) {
   const ModelSpec& m = model.model();
   const std::uint64_t tp = model.deployment().tp;
@@ -167,6 +182,10 @@ Result<KvBytes> FindKvBytes(const PassModel& model) {
   }
   if (m.Is({Family::kDeepSeekV4})) {
     return Compressed(m, element);
+  }
+  if (m.Is({Family::kDeepSeekV41})) {
+    DYNO_TRY(const Dsv41Sizes sizes, FindDsv41Sizes(m));
+    return Dsv41KvBytes(m, sizes, model.database().backend() == "sglang");
   }
   if (m.Is({Family::kGemma4, Family::kStep3p7, Family::kMuseGlimmer})) {
     return Windowed(m, tp, element);

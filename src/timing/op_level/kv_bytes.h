@@ -27,6 +27,9 @@ class KvBytes {
   double OfSequence(std::uint64_t tokens) const;
   // The most tokens whose bytes fit.
   std::uint64_t TokensWithin(double budget) const;
+  // The most tokens, in any number of sequences, that fit beside the full windows and fixed states
+  // of `sequences` ones.
+  std::uint64_t TokensBesideWindows(double budget, std::uint64_t sequences) const;
 
  private:
   std::vector<Layers> layers_;

@@ -17,6 +17,7 @@
 #include "base/numeric.h"
 #include "base/result.h"
 #include "perfdb/system_spec.h"
+#include "timing/op_level/dsv41_sizes.h"
 #include "timing/op_level/graph.h"
 #include "timing/op_level/kv_bytes.h"
 #include "timing/op_level/model_spec.h"
@@ -49,7 +50,8 @@ Coefficients ActivationFactors(const ModelSpec& model, bool sglang) {
     return sglang ? Coefficients{14, 8.5, 6.5, 6.5} : Coefficients{11, 6.5, 5, 5};
   }
   if (model.Is({Family::kMoe, Family::kDeepSeek, Family::kKimiK25, Family::kDeepSeekV32,
-                Family::kDeepSeekV4, Family::kGemma4, Family::kStep3p7})) {
+                Family::kDeepSeekV4, Family::kDeepSeekV41, Family::kGemma4,
+                Family::kStep3p7})) {
     return sglang ? Coefficients{28, 17, 13, 13} : Coefficients{22, 13, 10, 10};
   }
   if (model.Is({Family::kKimiK3})) {
@@ -64,11 +66,13 @@ std::uint64_t ExpertBufferWidth(const ModelSpec& model, bool sglang) {
     return sglang ? model.hidden : model.heads * model.head_dim;
   }
   const bool charged =
-      model.Is({Family::kGemma4, Family::kStep3p7, Family::kDeepSeekV4}) && model.experts > 0;
+      model.Is({Family::kGemma4, Family::kStep3p7, Family::kDeepSeekV4, Family::kDeepSeekV41}) &&
+      model.experts > 0;
   return charged ? model.hidden : 0;
 }
 
-double Activations(const PassModel& model, const CapacityQuestion& question, std::size_t width) {
+Result<double> Activations(const PassModel& model, const CapacityQuestion& question,
+                           std::size_t width) {
   const ModelSpec& spec = model.model();
   const Deployment& d = model.deployment();
   const bool sglang = model.database().backend() == "sglang";
@@ -78,6 +82,10 @@ double Activations(const PassModel& model, const CapacityQuestion& question, std
   if (const std::uint64_t buffer = ExpertBufferWidth(spec, sglang); buffer > 0) {
     bytes += tokens * ToDouble(buffer) * ToDouble(d.attention_dp) * ToDouble(spec.experts) *
              ToDouble(spec.topk) / ToDouble(d.moe_ep) / 128.0 * 4.0;
+  }
+  if (spec.Is({Family::kDeepSeekV41})) {
+    DYNO_TRY(const Dsv41Sizes sizes, FindDsv41Sizes(spec));
+    bytes += tokens * Dsv41ActivationBytes(spec, sizes);
   }
   bytes = std::max(bytes, (sglang ? 90.0 : 70.0) * kMebibyte);
   return sglang ? bytes * 1.15 : bytes;
@@ -99,9 +107,10 @@ Result<Capacity> FindCapacity(const PassModel& model, const CapacityQuestion& qu
   }
   DYNO_TRY(const std::size_t width, WidthIndex(model.deployment().tp));
   DYNO_TRY(const double weights, WeightBytes(model));
+  DYNO_TRY(const double activations, Activations(model, question, width));
   Capacity out;
   out.use = {.weights = weights,
-             .activations = Activations(model, question, width),
+             .activations = activations,
              .communication = ToDouble(system.nccl_mem[width]),
              .runtime = ToDouble(system.other_mem) * (backend == "sglang" ? 1.2 : 1.0),
              .cuda_graphs = ToDouble(question.cuda_graph_bytes)};
@@ -126,7 +135,10 @@ Result<Capacity> FindCapacity(const PassModel& model, const CapacityQuestion& qu
   }
   DYNO_TRY(const KvBytes kv, FindKvBytes(model));
   out.bytes_of_one_token = SaturatingCast<std::uint64_t>(kv.OfSequence(1));
-  out.tokens = kv.TokensWithin(out.budget_bytes);
+  // DeepSeek-V4.1 sets the windows and states of all requests aside.
+  out.tokens = model.model().Is({Family::kDeepSeekV41})
+                   ? kv.TokensBesideWindows(out.budget_bytes, question.max_requests)
+                   : kv.TokensWithin(out.budget_bytes);
   out.blocks = out.tokens / question.block_size;
   if (out.blocks == 0) {
     return UsageError("", fmt::format("no KV budget: {} bytes hold {} tokens, less than a block of "

@@ -66,6 +66,32 @@ TEST(Capacity, TheShareOfTheMemoryIsThatOfTheEngine) {
   EXPECT_EQ(half->budget_bytes * 2.0, all->budget_bytes);
 }
 
+TEST(Capacity, DeepSeekV41SetsTheWindowsOfAllRequestsAside) {
+  Deployment deployment = OnH200("deepseek-ai/DeepSeek-V4.1-Flash", "vllm", 8);
+  deployment.moe_ep = 8;
+  const auto capacity = CapacityOf(deployment, {.block_size = 64});
+  ASSERT_TRUE(capacity) << capacity.error().Text();
+  EXPECT_EQ(capacity->use.weights, 63784403976.0);
+  EXPECT_EQ(capacity->use.activations, 6942097408.0);
+  // 40 layers x 512 bytes, three states of 8192 bytes, one entry of 288 + 68 bytes.
+  EXPECT_EQ(capacity->bytes_of_one_token, 45412U);
+  // Of 256 requests 40 x 128 x 512 + 3 x 8192 bytes each; then 890 bytes a token.
+  EXPECT_EQ(capacity->tokens, 68185188U);
+  const auto alone = CapacityOf(deployment, {.block_size = 64, .max_requests = 1});
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(alone->tokens, 68943316U);
+}
+
+TEST(KvBytes, WindowsAndStatesOfSequencesComeFirst) {
+  KvBytes kv;
+  kv.Add({.bytes = 2.0, .window = 100});
+  kv.Add({.bytes = 8.0, .window = 0, .stride = 4});
+  kv.AddFixed(7.0);
+  EXPECT_EQ(kv.TokensBesideWindows(2 * 207.0 + 21.0, 2), 10U);
+  EXPECT_EQ(kv.TokensBesideWindows(2 * 207.0, 2), 0U);
+  EXPECT_EQ(kv.TokensBesideWindows(3.0, 2), 0U);
+}
+
 TEST(KvBytes, AWindowStopsGrowingAndAStrideGrowsInSteps) {
   KvBytes kv;
   kv.Add({.bytes = 2.0, .window = 100});

@@ -50,6 +50,7 @@ constexpr std::array kArchitectures = {
     Architecture{"DeepseekV32ForCausalLM", Family::kDeepSeekV32},
     Architecture{"GlmMoeDsaForCausalLM", Family::kDeepSeekV32},
     Architecture{"DeepseekV4ForCausalLM", Family::kDeepSeekV4},
+    Architecture{"DeepseekV41ForCausalLM", Family::kDeepSeekV41, true},
     Architecture{"Llama4ForConditionalGeneration", Family::kHybridMoe, true},
     Architecture{"MiMoV2FlashForCausalLM", Family::kHybridMoe},
     Architecture{"Step3p7ForConditionalGeneration", Family::kStep3p7, true},
@@ -64,10 +65,10 @@ constexpr std::array kArchitectures = {
     Architecture{"MuseGlimmerForConditionalGeneration", Family::kMuseGlimmer, true},
 };
 
-constexpr std::array<std::string_view, 17> kFamilyNames = {
+constexpr std::array<std::string_view, 18> kFamilyNames = {
     "LLAMA",     "MOE",       "DEEPSEEK",    "KIMIK25",     "NEMOTRONNAS", "NEMOTRONH",
-    "QWEN35",    "KIMIK3",    "DEEPSEEKV32", "DEEPSEEKV4",  "HYBRIDMOE",   "STEP3P7",
-    "GEMMA4MIX", "MINIMAXM3", "QWEN3VL",     "QWEN3VL_MOE", "MUSEGLIMMER"};
+    "QWEN35",    "KIMIK3",    "DEEPSEEKV32", "DEEPSEEKV4",  "DEEPSEEKV41", "HYBRIDMOE",
+    "STEP3P7",   "GEMMA4MIX", "MINIMAXM3",   "QWEN3VL",     "QWEN3VL_MOE", "MUSEGLIMMER"};
 
 bool NormalizesQueries(std::string_view architecture, Family family) {
   return architecture == "Qwen3ForCausalLM" || architecture == "Qwen3MoeForCausalLM" ||

@@ -29,6 +29,7 @@ enum class Family {
   kKimiK3,
   kDeepSeekV32,
   kDeepSeekV4,
+  kDeepSeekV41,
   kHybridMoe,
   kStep3p7,
   kGemma4,

@@ -85,6 +85,8 @@ OpTimer CompileOperation(const Operation& op, PerfDatabase& db) {
         using Kind = std::remove_cvref_t<decltype(kind)>;
         if constexpr (std::same_as<Kind, GemmOp>) {
           return Compile(kind, db, op.name.find("logits_gemm") != std::string::npos);
+        } else if constexpr (std::same_as<Kind, UnmeasuredOp>) {
+          return Always(MissingData(fmt::format("no measured data for {}", op.name)));
         } else if constexpr (std::same_as<Kind, OverlapOp> || std::same_as<Kind, FallbackOp>) {
           return {};
         } else {

@@ -368,6 +368,16 @@ struct MhcOp {
   }
 };
 
+// A part of a model whose kernels nobody has measured: its weights are known, its time is not.
+struct UnmeasuredOp {
+  static constexpr std::string_view kKind = "Unmeasured";
+  double weight_bytes = 0.0;
+  template <class V>
+  void Fields(V& v) const {
+    v("weight_bytes", weight_bytes);
+  }
+};
+
 struct Operation;
 
 // Two groups that run at the same time: the longer one counts.
@@ -386,8 +396,8 @@ struct Operation {
   double scale_factor = 1.0;  // times it runs per pass, usually the number of layers
   std::variant<EmbeddingOp, ElementwiseOp, GemmOp, ContextAttentionOp, GenerationAttentionOp,
                AllReduceOp, P2POp, MoeOp, MoeDispatchOp, MlaModuleOp, ContextMlaOp, GenerationMlaOp,
-               MlaBmmOp, LinearAttentionOp, Mamba2Op, DsaOp, MsaOp, Dsv4Op, MhcOp, OverlapOp,
-               FallbackOp>
+               MlaBmmOp, LinearAttentionOp, Mamba2Op, DsaOp, MsaOp, Dsv4Op, MhcOp, UnmeasuredOp,
+               OverlapOp, FallbackOp>
       kind;
 };
 

@@ -278,7 +278,7 @@ void RefineExperts(const ModelSpec& model, const Platform& platform, QuantModes&
     modes.moe = "w4a8_mxfp4_mxfp8";
   }
   const bool fp4_experts = FirstText(&model.text, {"expert_dtype"}) == "fp4";
-  if (model.family == Family::kDeepSeekV4 && fp4_experts && modes.moe != "nvfp4") {
+  if (model.Is({Family::kDeepSeekV4, Family::kDeepSeekV41}) && fp4_experts && modes.moe != "nvfp4") {
     modes.moe = "w4a8_mxfp4_mxfp8";
     if (platform.backend == "sglang" && platform.sm_version >= 100) {
       modes.moe = "w4a8_mxfp4_mxfp8_trtllm";
@@ -353,7 +353,7 @@ Result<QuantModes> FindQuantModes(const ModelSpec& model, const ModeChoice& choi
     modes.fmha = "fp8";
     modes.kv = "fp8";
   }
-  if (model.family == Family::kDeepSeekV4) {
+  if (model.Is({Family::kDeepSeekV4, Family::kDeepSeekV41})) {
     modes.kv = "fp8";
   }
   if (modes.fmha == "fp8" && KeepsAttentionWide(model, platform)) {

@@ -60,6 +60,7 @@ double Weights(const MhcOp& op) {
   const double mix = ToDouble((2 + op.hc_mult) * op.hc_mult);
   return 2.0 * (mix * inner + mix + 3.0) * 2.0;
 }
+double Weights(const UnmeasuredOp& op) { return op.weight_bytes; }
 template <class Other>
 double Weights(const Other&) {
   return 0.0;
