@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/cases_for_test.h"
+
 namespace dynosim {
 namespace {
 
@@ -143,6 +145,9 @@ TEST(Completion, OfOtherShellsIsReadByThem) {
 class Document : public testing::TestWithParam<std::string> {};
 
 TEST_P(Document, ShowsCommandsThatRun) {
+  if (kSanitized) {
+    GTEST_SKIP() << "whole commands take minutes under the sanitizers";
+  }
   const Finished run = Shell("tests/docs/run --bin " DYNO_PROGRAM " " + GetParam());
   EXPECT_EQ(run.code, 0) << run.out;
 }

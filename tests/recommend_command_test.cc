@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cases_for_test.h"
 #include "base/json.h"
 
 namespace dynosim {
@@ -55,8 +56,10 @@ optimization:
 
 // Enough candidates for a search that can be caught in the middle.
 constexpr std::string_view kMany =
-    "--set 'traffic.load.concurrency={range: {min: 1, max: 60, step: 1}}' "
-    "--set traffic.stop.requests=20000 --set optimization.target=e2e_latency";
+    kSanitized ? "--set 'traffic.load.concurrency={range: {min: 1, max: 60, step: 1}}' "
+                 "--set traffic.stop.requests=2000 --set optimization.target=e2e_latency"
+               : "--set 'traffic.load.concurrency={range: {min: 1, max: 60, step: 1}}' "
+                 "--set traffic.stop.requests=20000 --set optimization.target=e2e_latency";
 
 struct Finished {
   int code = -1;

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/cases_for_test.h"
 #include "base/json.h"
 #include "random_cases.h"
 #include "report/run_report.h"
@@ -29,7 +30,7 @@ RandomCase Streamed(RandomCase c) {
 }
 
 TEST_P(Streaming, GivesTheSameBytesWithCachesUnderPressure) {
-  for (std::uint64_t seed = 20'000; seed < 20'500; ++seed) {
+  for (std::uint64_t seed = 20'000; seed < 20'000 + Cases(500); ++seed) {
     const RandomCase c = MakeRandomCase(seed, GetParam());
     ASSERT_TRUE(ReportOf(c, false) == ReportOf(Streamed(c), false)) << "seed " << seed << "\n"
                                                                     << c.engine << "\n"
@@ -38,7 +39,7 @@ TEST_P(Streaming, GivesTheSameBytesWithCachesUnderPressure) {
 }
 
 TEST_P(Streaming, GivesTheSameBytesBehindAKvRouter) {
-  for (std::uint64_t seed = 21'000; seed < 21'100; ++seed) {
+  for (std::uint64_t seed = 21'000; seed < 21'000 + Cases(100); ++seed) {
     const RandomCase c = MakeRoutedCase(seed, GetParam());
     ASSERT_TRUE(ReportOf(c, false) == ReportOf(Streamed(c), false)) << "seed " << seed;
   }
@@ -47,7 +48,7 @@ TEST_P(Streaming, GivesTheSameBytesBehindAKvRouter) {
 TEST_P(Streaming, SummaryDoesNotDependOnKeptRecords) {
   const std::filesystem::path path =
       std::filesystem::path(::testing::TempDir()) / ("streaming_" + GetParam() + ".jsonl");
-  for (std::uint64_t seed = 22'000; seed < 22'300; ++seed) {
+  for (std::uint64_t seed = 22'000; seed < 22'000 + Cases(300); ++seed) {
     RandomCase c = Streamed(MakeRandomCase(seed, GetParam()));
     if (c.scenario.workload.trace) {
       std::ofstream(path, std::ios::binary) << c.trace;

@@ -16,6 +16,15 @@ namespace dynosim::sim {
 
 enum class Pool : std::uint8_t { kAggregated, kPrefill, kDecode };
 
+// What happens to a request between a prefill and a decode worker, in order.
+enum class HandoffStep : std::uint8_t {
+  kSourceHeld,
+  kDestinationReserved,
+  kTransferStarted,
+  kDestinationActivated,
+  kSourceReleased,
+};
+
 // One admission of a request by a scheduler (chapter 50, section 4, admission_history).
 struct AdmissionRecord {
   Pool pool = Pool::kAggregated;

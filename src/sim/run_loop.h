@@ -60,6 +60,7 @@ class RunLoop {
                           PoolRouter& router);
   RoutingContext MakeRoutingContext();
   engine::Worker& worker(std::uint32_t place) { return workers_[place]; }
+  const engine::Worker& worker(std::uint32_t place) const { return workers_[place]; }
 
   // The steps of a round that are the same everywhere. Each says whether it changed anything.
   void BeginRound(bool first) {
