@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <ios>
+#include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -86,7 +87,9 @@ struct MeasuredRun {
   std::size_t bytes_max = 0;
 };
 
-MeasuredRun RunRows(std::uint32_t rows, bool streams, const char* mode) {
+// `most_bytes`: how long a file that the run writes may become, if there is a limit.
+MeasuredRun RunRows(std::uint32_t rows, bool streams, const char* mode,
+                    std::optional<rlim_t> most_bytes = {}) {
   const std::filesystem::path path =
       std::filesystem::path(::testing::TempDir()) / "streaming_rows.jsonl";
   std::ofstream file(path, std::ios::binary);
@@ -100,9 +103,8 @@ MeasuredRun RunRows(std::uint32_t rows, bool streams, const char* mode) {
   flags.trace_block_size = "64";
   flags.num_workers = "4";
   flags.router_mode = mode;
-  flags.extra_engine_args =
-      R"({"backend":"vllm","block_size":64,"num_gpu_blocks":256,)"
-      R"("timing_model":{"type":"fixed","prefill_ms":1.3,"decode_ms":0.7}})";
+  flags.extra_engine_args = R"({"backend":"vllm","block_size":64,"num_gpu_blocks":256,)"
+                            R"("timing_model":{"type":"fixed","prefill_ms":1.3,"decode_ms":0.7}})";
   Result<scenario::Replay> replay = scenario::BuildReplay(flags);
   EXPECT_TRUE(replay) << replay.error().Text();
   workload::TraceSpec& trace = *replay->scenario.workload.trace;
@@ -115,7 +117,13 @@ MeasuredRun RunRows(std::uint32_t rows, bool streams, const char* mode) {
     out.bytes_max = std::max(out.bytes_max, heap.uordblks + heap.hblkhd);
     return true;
   };
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit during = {.rlim_cur = most_bytes.value_or(before.rlim_cur),
+                         .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &during);
   const auto run = report::RunScenario(replay->scenario, setup);
+  setrlimit(RLIMIT_FSIZE, &before);
   std::filesystem::remove(path);
   if (run) {
     out.summary = DumpJson(report::SummaryJson(run->summary));
@@ -145,13 +153,8 @@ TEST(StreamedRun, SamplesInAFileGiveTheSameBytes) {
 
 // A file that may not grow is what a full disk looks like.
 TEST(StreamedRun, AFullDiskIsOneLine) {
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit least = {.rlim_cur = 4 << 20, .rlim_max = before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &least), 0);
-  const MeasuredRun run = RunRows(50'000, true, "round_robin");
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  const MeasuredRun run = RunRows(50'000, true, "round_robin", 1 << 20);
   EXPECT_EQ(run.summary, "");
   EXPECT_NE(run.error.find("temporary file for the samples of a long run cannot be written"),
             std::string::npos)
