@@ -111,8 +111,9 @@ TEST(Completion, OfFishOffersCommandsFlagsValuesAndFiles) {
 std::string ZshOffers(const std::string& line) {
   const std::string folder = testing::TempDir() + "zsh_completion_" + std::to_string(getpid());
   fs::create_directories(folder);
-  const Finished done = Shell("cd " DYNO_SOURCE_DIR " && zsh -f tests/docs/zsh_offers " DYNO_PROGRAM " " +
-                              folder + " '" + line + "'");
+  const Finished done =
+      Shell("cd " DYNO_SOURCE_DIR " && zsh -f tests/docs/zsh_offers " DYNO_PROGRAM " " + folder +
+            " '" + line + "'");
   fs::remove_all(folder);
   return done.out;
 }

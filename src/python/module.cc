@@ -196,8 +196,7 @@ NB_MODULE(_core, m) {
       .def("answer", [](Estimates& estimates, const std::string& question) {
         return OrRaise(estimates.Answer(question));
       });
-  m.def("replay", &Replay, nb::arg("arguments"), nb::arg("warn"),
-        nb::arg("sample").none());
+  m.def("replay", &Replay, nb::arg("arguments"), nb::arg("warn"), nb::arg("sample").none());
   m.def(
       "predict",
       [](std::string document, std::string where, std::vector<std::string> overrides,

@@ -29,9 +29,9 @@ std::string_view TargetName(Target target);
 
 // The order is that of kAlgorithms.
 enum class Algorithm : std::uint8_t {
-  kAuto,      // grid when the space is finite and has no more points than trials, else random
-  kGrid,      // every point
-  kRandom,    // seeded draws, no point of a finite space twice
+  kAuto,    // grid when the space is finite and has no more points than trials, else random
+  kGrid,    // every point
+  kRandom,  // seeded draws, no point of a finite space twice
   // Suggested by what was found, which the Python package does; grid where that takes no more
   // trials.
   kBayesian,

@@ -174,8 +174,7 @@ Result<TrialPlan> PlanTrials(const std::vector<Branch>& space, const SearchSetti
   TrialPlan plan;
   plan.algorithm = settings.algorithm;
   // A guide is for spaces of which a search sees a part.
-  const bool whole =
-      plan.algorithm == Algorithm::kBayesian || plan.algorithm == Algorithm::kAuto;
+  const bool whole = plan.algorithm == Algorithm::kBayesian || plan.algorithm == Algorithm::kAuto;
   if (fits && whole) {
     plan.algorithm = Algorithm::kGrid;
   } else if (plan.algorithm == Algorithm::kAuto) {

@@ -154,7 +154,7 @@ struct Outcome {
   // The same where they may lie in a scratch file: `gaps` is the parts one after the other, and
   // stays empty.
   std::vector<LongSequence<GapSample>> long_gaps;
-  std::uint64_t zero_gaps = 0;         // pooled gaps of exactly zero
+  std::uint64_t zero_gaps = 0;  // pooled gaps of exactly zero
   std::uint64_t committed_prefill_tokens = 0;
   double prefill_worker_seconds = 0.0;
   double decode_worker_seconds = 0.0;
