@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <signal.h>
 #include <sys/resource.h>
 
 #include "base/cases_for_test.h"
