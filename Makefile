@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory
 CPP_FOLDERS := $(wildcard src tests bench fuzz)
 CPP_FILES = find $(CPP_FOLDERS) \( -name '*.h' -o -name '*.cc' \) -print0
 FUZZ_SECONDS ?= 60
-FUZZ_JOBS ?= 2
+FUZZ_JOBS ?= 4
 PERFDATA_TOOLS := numpy==2.4.6 packaging==26.4 pyarrow==26.0.1 PyYAML==6.0.4 zstandard==0.25.0
 CLANG_TIDY := build/lint/clang_tidy/data/bin/clang-tidy
 
@@ -43,12 +43,16 @@ asan: build/asan/build.ninja ## every test under the address and undefined behav
 	@cmake --build --preset asan
 	@ctest --preset asan
 
-# The package as a user installs it, in an environment of its own.
+# The package as a user installs it, in an environment of its own. What builds it is there too and
+# stays: from a folder of its own for each build, as pip has it otherwise, no object would be reused.
+PYTHON_BUILD = $(shell sed -n 's/^requires = \[\(.*\)\]$$/\1/p' pyproject.toml | tr -d '",')
+PYTHON_PIP := build/python-test/bin/pip install --quiet --disable-pip-version-check --no-compile
 python-test: | bootstrap ## the tests of the Python package and of the documents
 	@python3 -c 'import ensurepip, os, sysconfig as s; os.stat(s.get_path("include") + "/Python.h")' \
 	  2>/dev/null || scripts/bootstrap python
 	@[ -x build/python-test/bin/python ] || python3 -m venv build/python-test
-	@build/python-test/bin/pip install --quiet --disable-pip-version-check '.[frames,bayesian,ray]' pytest==9.1.1
+	@$(PYTHON_PIP) $(PYTHON_BUILD) pytest==9.1.1
+	@$(PYTHON_PIP) --no-build-isolation '.[frames,bayesian,ray]'
 	@build/python-test/bin/python -m pytest -q -p no:cacheprovider tests/python
 
 # SYSTEM and BACKEND choose; both may name several.

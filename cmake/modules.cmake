@@ -8,6 +8,7 @@ function(dyno_add_test_program name label)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE GTest::gtest_main rapidcheck_gtest)
   target_compile_definitions(${name} PRIVATE DYNO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  dyno_spare_optimisation(${name})
   gtest_discover_tests(${name}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     DISCOVERY_MODE PRE_TEST

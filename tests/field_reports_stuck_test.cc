@@ -162,6 +162,23 @@ TEST(StuckReports, TheContextLimitRejectsLongPromptsAndEndsOutputsEarly) {
       kAll);
 }
 
+// Oldest-first preemption with bursts: each request loses its prefill before it gives a token,
+// again and again, while time goes on. The reference does not come out of this.
+TEST(StuckReports, RequestsThatPreemptEachOtherForEverAreServedOneAtATime) {
+  const std::string engine =
+      R"("block_size":3,"num_gpu_blocks":6,"max_num_seqs":4,"max_num_batched_tokens":5,)"
+      R"("preemption_mode":"fifo","aic_nextn":5,"aic_nextn_accept_rates":"0.5,0.5,0.5",)"
+      R"("aic_mtp_seed":740,"timing_model":{"type":"fixed","prefill_ms":5.5,"decode_ms":1.3})";
+  ExpectResults({{.what = "eight requests, each of which fits alone",
+                  .replay = {.rows = {"0/2/5[6]", "0/13/2[1 2 3]", "0/1/2[10]", "0/9/1[4 5]",
+                                      "0/2/11[12]", "0/7/0[7 8]", "0/5/2[9]", "0/1/1[11]"},
+                             .engine = engine,
+                             .trace_block = "5",
+                             .concurrency = "8"},
+                  .expected = {{"completed_requests", "8"}, {"total_output_tokens", "24"}}}},
+                {"vllm"});
+}
+
 TEST(StuckReports, TheProgramEndsWellAndShowsTheFirstReason) {
   workload::MemoryFile file;
   file.Write(R"({"timestamp":0,"input_length":640,"output_length":3,"hash_ids":[1,2]})");

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/cases_for_test.h"
 #include "engine/settings.h"
 #include "random_cases.h"
 #include "scenario/scenario.h"
@@ -27,7 +28,7 @@ class Invariants : public ::testing::TestWithParam<std::string> {
  protected:
   template <class Check>
   void ForEachCase(const Check& check) {
-    for (std::uint64_t seed = 5000; seed < 5300; ++seed) {
+    for (std::uint64_t seed = 5000; seed < 5000 + Cases(300); ++seed) {
       const RandomCase c = MakeRandomCase(seed, GetParam());
       check(c, OutcomeOf(c));
       if (HasFatalFailure()) {

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/cases_for_test.h"
 #include "engine/effects.h"
 #include "engine/kv_event_buffer.h"
 #include "live/clock.h"
@@ -156,8 +157,8 @@ std::vector<Seen> PlayLive(const RandomCase& c, bool make_up_lateness) {
 class LiveDriver : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(LiveDriver, EqualsTheOfflineLoopBitForBitOnAHandMovedClock) {
-  int compared = 0;
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  std::uint64_t compared = 0;
+  for (std::uint64_t seed = 1; seed <= Cases(400); ++seed) {
     RandomCase c = MakeRandomCase(seed, GetParam());
     c.scenario.num_workers = 1;
     const sim::Outcome offline = OutcomeOf(c);
@@ -192,14 +193,14 @@ TEST_P(LiveDriver, EqualsTheOfflineLoopBitForBitOnAHandMovedClock) {
       ++compared;
     }
   }
-  EXPECT_GT(compared, 1000);
+  EXPECT_GT(compared, Cases(1000));
 }
 
 class LivePools : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(LivePools, EqualTheOfflineLoopBitForBitOnAHandMovedClock) {
   std::size_t compared = 0;
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  for (std::uint64_t seed = 1; seed <= Cases(400); ++seed) {
     RandomCase c = MakeRandomCase(seed, GetParam());
     c.scenario.telemetry = {};
     c.scenario.router.mode = seed % 3 == 0 ? "kv_router" : "round_robin";
@@ -238,7 +239,7 @@ TEST_P(LivePools, EqualTheOfflineLoopBitForBitOnAHandMovedClock) {
       compared += a.terminal ? 1 : 0;
     }
   }
-  EXPECT_GT(compared, 1000U);
+  EXPECT_GT(compared, Cases(1000));
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, LivePools, ::testing::Values("vllm_pools", "sglang_pools"),

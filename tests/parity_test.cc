@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/cases_for_test.h"
 #include "random_cases.h"
 
 namespace dynosim::testing {
@@ -29,7 +30,7 @@ std::string FirstDifference(const std::string& a, const std::string& b) {
 class FastPath : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(FastPath, EqualsPassByPassOnEveryLeafOfRandomTightCases) {
-  for (std::uint64_t seed = 1; seed <= 700; ++seed) {
+  for (std::uint64_t seed = 1; seed <= Cases(700); ++seed) {
     const RandomCase c = MakeRandomCase(seed, GetParam());
     ASSERT_EQ(FirstDifference(ReportOf(c, false), ReportOf(c, true)), "") << "seed " << seed << "\n"
                                                                           << c.engine << "\n"
@@ -38,7 +39,7 @@ TEST_P(FastPath, EqualsPassByPassOnEveryLeafOfRandomTightCases) {
 }
 
 TEST_P(FastPath, EqualsPassByPassBehindAKvRouter) {
-  for (std::uint64_t seed = 5000; seed < 5200; ++seed) {
+  for (std::uint64_t seed = 5000; seed < 5000 + Cases(200); ++seed) {
     const RandomCase c = MakeRoutedCase(seed, GetParam());
     ASSERT_EQ(FirstDifference(ReportOf(c, false), ReportOf(c, true)), "") << "seed " << seed << "\n"
                                                                           << c.engine << "\n"
@@ -47,7 +48,7 @@ TEST_P(FastPath, EqualsPassByPassBehindAKvRouter) {
 }
 
 TEST_P(FastPath, GivesTheSameBytesOnEveryRun) {
-  for (std::uint64_t seed = 2000; seed <= 2100; ++seed) {
+  for (std::uint64_t seed = 2000; seed <= 2000 + Cases(100); ++seed) {
     const RandomCase c = MakeRandomCase(seed, GetParam());
     ASSERT_EQ(FirstDifference(ReportOf(c, false), ReportOf(c, false)), "") << "seed " << seed;
   }

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cases_for_test.h"
 #include "base/json.h"
 
 namespace dynosim {
@@ -55,8 +56,10 @@ optimization:
 
 // Enough candidates for a search that can be caught in the middle.
 constexpr std::string_view kMany =
-    "--set 'traffic.load.concurrency={range: {min: 1, max: 60, step: 1}}' "
-    "--set traffic.stop.requests=20000 --set optimization.target=e2e_latency";
+    kSanitized ? "--set 'traffic.load.concurrency={range: {min: 1, max: 60, step: 1}}' "
+                 "--set traffic.stop.requests=2000 --set optimization.target=e2e_latency"
+               : "--set 'traffic.load.concurrency={range: {min: 1, max: 60, step: 1}}' "
+                 "--set traffic.stop.requests=20000 --set optimization.target=e2e_latency";
 
 struct Finished {
   int code = -1;
@@ -175,9 +178,10 @@ TEST_F(RecommendCommand, RefusesWhatItCannotSearch) {
     EXPECT_FALSE(Exists("out")) << set;
     return done.error;
   };
-  EXPECT_EQ(error("optimizer.algorithm=bayesian"),
-            "dynosim: error: d.yaml: optimizer.algorithm: bayesian runs with the Python package: "
-            "python3 -m dynosim.recommend -c d.yaml\n");
+  EXPECT_EQ(error("optimizer.max_trials=3"),
+            "dynosim: error: d.yaml: optimizer.algorithm: bayesian (the default) needs the Python "
+            "package for more than optimizer.max_trials 3 candidates: python3 -m "
+            "dynosim.recommend -c d.yaml, or --set optimizer.algorithm=random\n");
   EXPECT_EQ(error("optimization.target=goodput"),
             "dynosim: error: d.yaml: optimization.target: goodput requires an evaluation.sla "
             "bound\n");
@@ -190,6 +194,15 @@ TEST_F(RecommendCommand, RefusesWhatItCannotSearch) {
   EXPECT_NE(error("engine.workers.aggregated.scheduler.max_sequencess=1").find("max_sequences"),
             std::string::npos);
   EXPECT_NE(error("optimizer={algorithm: grid, max_trials: 3}").find("at most"), std::string::npos);
+}
+
+TEST_F(RecommendCommand, AlgorithmsThatMayTryEveryPointDoSo) {
+  const Finished grid = Recommend("--set optimizer.algorithm=grid", "grid");
+  ASSERT_EQ(grid.code, 0) << grid.error;
+  for (const std::string name : {"bayesian", "auto"}) {
+    EXPECT_EQ(Recommend("--set optimizer.algorithm=" + name, name).code, 0);
+    EXPECT_EQ(Content(name + "/recommendation.csv"), Content("grid/recommendation.csv"));
+  }
 }
 
 TEST_F(RecommendCommand, AKilledSearchGoesOnToTheSameResult) {

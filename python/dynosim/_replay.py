@@ -36,7 +36,8 @@ def run_trace_replay(trace_files, *, extra_engine_args=None, prefill_engine_args
       kv_event_lag_ms (ms) belong to kv_router.
     sla_ttft_ms, sla_itl_ms or sla_e2e_ms (ms): bounds of goodput.
     capture_per_request: keeps a row per request; report_jsonl_path writes the rows to a file too.
-    telemetry_options: TelemetryOptions.
+    telemetry_options: TelemetryOptions; not with replay_mode "online". An exception of its callback
+      ends the run and goes on.
     replay_mode: "offline" runs in virtual time and gives a ReplayReport; "online" runs on the real
       clock and gives the summary, a dictionary.
 
@@ -119,20 +120,34 @@ def _run(given, files):
     if telemetry is not None:
         if not isinstance(telemetry, TelemetryOptions):
             raise ValueError("telemetry_options must be a TelemetryOptions")
+        if online:
+            raise ValueError("telemetry_options only supports replay_mode='offline'")
         given["capture_telemetry"] = True
         given["telemetry_sample_interval_ms"] = telemetry.sample_interval_ms
-    run = _call(_core.replay, _arguments(given, files), _warn)
+    sink = _Sink(telemetry.callback) if telemetry is not None and telemetry.callback else None
+    run = _call(_core.replay, _arguments(given, files), _warn, sink)
     report = ReplayReport(run, telemetry is not None)
     if telemetry is not None:
         if telemetry.jsonl_path is not None:
             run.write_telemetry(os.fspath(telemetry.jsonl_path))
-        if telemetry.callback is not None:
-            for sample in report.telemetry["samples"]:
-                telemetry.callback(sample)
         report = report if telemetry.captures else ReplayReport(run, keeps_telemetry=False)
     if rows_path is not None:
         report.save_requests(rows_path)
     return report.summary if online else report
+
+
+class _Sink:
+    """Gives samples to the caller's function, and remembers the exception that it raised."""
+
+    def __init__(self, callback):
+        self._callback, self.error = callback, None
+
+    def __call__(self, text):
+        try:
+            self._callback(json.loads(text))
+        except BaseException as error:
+            self.error = error
+            raise
 
 
 def _arguments(given, files):
@@ -167,6 +182,8 @@ def _call(function, *arguments):
     try:
         return function(*arguments)
     except (ValueError, RuntimeError) as error:
+        if any(isinstance(a, _Sink) and a.error is error for a in arguments):
+            raise
         text = re.sub(r"--([a-z][a-z0-9-]*)", lambda m: m.group(1).replace("-", "_"), str(error))
         raise type(error)(text) from None
 

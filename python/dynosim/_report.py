@@ -14,7 +14,8 @@ class TelemetryOptions:
     """Periodic samples of a run, `sample_interval_ms` of virtual time apart.
 
     capture_in_memory: keep them in `report.telemetry`; None: only when there is no other sink.
-    callback: called with each sample, a dictionary, in order, before the run returns.
+    callback: called with each sample, a dictionary, when the run takes it, in the thread that
+      started the run. An exception ends the run and goes on.
     jsonl_path: file with one sample a line.
     """
 

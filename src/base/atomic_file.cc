@@ -62,6 +62,32 @@ void SyncDirectory(const std::string& directory) {
   }
 }
 
+// Returns 0 or errno; EEXIST when the target is there.
+int RenameToNew(const std::string& from, const std::string& to) {
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) {
+    return 0;
+  }
+  if (errno != EINVAL && errno != ENOSYS) {
+    return errno;
+  }
+  // The file system cannot do it in one step.
+  if (access(to.c_str(), F_OK) == 0) {
+    return EEXIST;
+  }
+  return std::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
+// "folder/report_2.json" of "folder/report.json"; the first has no number.
+std::string Numbered(const std::string& path, int number) {
+  if (number == 1) {
+    return path;
+  }
+  const std::filesystem::path whole(path);
+  const std::string name =
+      fmt::format("{}_{}{}", whole.stem().string(), number, whole.extension().string());
+  return std::filesystem::path(path).replace_filename(name).string();
+}
+
 std::string DirectoryOf(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path().string();
   return parent.empty() ? "." : parent;
@@ -138,16 +164,20 @@ void AtomicFile::Flush() {
   buffer_.clear();
 }
 
-Result<void> AtomicFile::Commit() {
+void AtomicFile::FlushAndClose() {
   Flush();
-  const bool direct = temporary_.empty();
   // An old file may only go when the new one is on the disk; without an old one nothing is at risk.
-  if (error_ == 0 && !direct && replaces_ && fsync(file_.value()) != 0) {
+  if (error_ == 0 && !temporary_.empty() && replaces_ && fsync(file_.value()) != 0) {
     error_ = errno;
   }
   if (const int closing = file_.Close(); error_ == 0) {
     error_ = closing;
   }
+}
+
+Result<void> AtomicFile::Commit() {
+  const bool direct = temporary_.empty();
+  FlushAndClose();
   if (direct) {
     return error_ == 0 ? Result<void>() : CannotWrite(path_, error_);
   }
@@ -162,6 +192,29 @@ Result<void> AtomicFile::Commit() {
     SyncDirectory(DirectoryOf(target_));
   }
   return {};
+}
+
+Result<std::string> AtomicFile::CommitBeside() {
+  if (temporary_.empty()) {
+    DYNO_TRY_VOID(Commit());
+    return path_;
+  }
+  replaces_ = false;
+  FlushAndClose();
+  int number = 1;
+  while (error_ == 0) {
+    error_ = RenameToNew(temporary_, Numbered(target_, number));
+    if (error_ != EEXIST) {
+      break;
+    }
+    error_ = 0;
+    ++number;
+  }
+  if (error_ != 0) {
+    static_cast<void>(unlink(temporary_.c_str()));
+    return CannotWrite(path_, error_);
+  }
+  return Numbered(path_, number);
 }
 
 Result<void> WriteFileAtomically(const std::string& path, std::string_view content) {

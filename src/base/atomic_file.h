@@ -28,10 +28,14 @@ class AtomicFile {
 
   // Replaces the target; an old one only when the new content is on the disk. Call at most once.
   Result<void> Commit();
+  // The same, but a file that is there stays, even one that another process has just written: then
+  // the name gets a number, as in report_2.json. Returns the path of the new file.
+  Result<std::string> CommitBeside();
 
  private:
   AtomicFile() = default;
   void Flush();
+  void FlushAndClose();
 
   std::string path_;       // as the user named it, for messages
   std::string target_;     // with symbolic links resolved

@@ -48,6 +48,20 @@ TEST_F(AtomicFileTest, WritesAndReplaces) {
   EXPECT_EQ(FileCount(), 1);
 }
 
+TEST_F(AtomicFileTest, BesideLeavesWhatIsThere) {
+  const auto write = [&](const std::string& text) {
+    Result<AtomicFile> file = AtomicFile::Create(Path("a.json"));
+    file->Append(text);
+    return file->CommitBeside().value_or("failed");
+  };
+  EXPECT_EQ(write("one"), Path("a.json"));
+  EXPECT_EQ(write("two"), Path("a_2.json"));
+  EXPECT_EQ(write("three"), Path("a_3.json"));
+  EXPECT_EQ(Content(Path("a.json")) + Content(Path("a_2.json")) + Content(Path("a_3.json")),
+            "onetwothree");
+  EXPECT_EQ(FileCount(), 3);
+}
+
 TEST_F(AtomicFileTest, CreatesMissingParents) {
   ASSERT_TRUE(WriteFileAtomically(Path("x/y/z"), "deep"));
   EXPECT_EQ(Content(Path("x/y/z")), "deep");

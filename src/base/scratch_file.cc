@@ -10,8 +10,8 @@
 #include <string>
 #include <system_error>
 
-#include <fmt/format.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <stdlib.h>
 #include <sys/types.h>
 #include <unistd.h>

@@ -42,9 +42,14 @@ Result<report::FinishedRun> Simulate(const scenario::Scenario& scenario) {
   return run;
 }
 
-Result<void> WriteFiles(const scenario::Replay& replay, const report::FinishedRun& run) {
+// Completes the name of the report when that is a default one.
+Result<void> WriteFiles(scenario::Replay& replay, const report::FinishedRun& run) {
   const report::ReportParts parts = run.Parts(replay.scenario);
-  DYNO_TRY_VOID(report::WriteJsonReport(replay.report_json, parts));
+  if (replay.report_is_new) {
+    DYNO_TRY(replay.report_json, report::WriteNewJsonReport(replay.report_json, parts));
+  } else {
+    DYNO_TRY_VOID(report::WriteJsonReport(replay.report_json, parts));
+  }
   if (!replay.report_html.empty()) {
     DYNO_TRY_VOID(report::WriteHtmlPage(replay.report_html,
                                         {.title = "Simulated serving run", .run = &parts}));

@@ -187,10 +187,12 @@ Result<RecommendSession> RecommendSession::Open(RecommendOptions options, search
                                                 const std::string& sampler) {
   const bool bayesian = search.plan.algorithm == search::Algorithm::kBayesian;
   if (bayesian && sampler.empty()) {
-    return UsageError(options.config,
-                      "optimizer.algorithm: bayesian runs with the Python package: "
-                      "python3 -m dynosim.recommend -c " +
-                          options.config);
+    return UsageError(
+        options.config,
+        fmt::format("optimizer.algorithm: bayesian (the default) needs the Python package for more "
+                    "than optimizer.max_trials {} candidates: python3 -m dynosim.recommend -c {}, "
+                    "or --set optimizer.algorithm=random",
+                    search.settings.max_trials, options.config));
   }
   std::vector<std::string> inputs = search.Inputs();
   if (!options.document) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -75,7 +76,9 @@ Result<void> CheckOutputs(const std::vector<Output>& outputs,
 }
 
 Result<void> ResolveOutputs(scenario::Replay& replay, const std::tm& local) {
-  replay.report_json = ReportPath(replay.report_json, local);
+  std::string path = ReportPath(replay.report_json, local);
+  replay.report_is_new = path != replay.report_json;
+  replay.report_json = std::move(path);
   const auto& trace = replay.scenario.workload.trace;
   return CheckOutputs({{.flag = "--report-json", .path = replay.report_json},
                        {.flag = "--report-jsonl", .path = replay.report_jsonl},

@@ -28,7 +28,7 @@ struct Output {
 Result<void> CheckOutputs(const std::vector<Output>& outputs,
                           const std::vector<std::string>& inputs);
 
-// Resolves replay.report_json and checks all output paths.
+// Resolves replay.report_json and report_is_new, and checks all output paths.
 Result<void> ResolveOutputs(scenario::Replay& replay, const std::tm& local);
 
 }  // namespace dynosim::cli

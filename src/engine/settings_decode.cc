@@ -134,7 +134,7 @@ void EngineFields(Decoder& v, SettingsDraft& draft, bool allow_page_size) {
   EngineSettings& s = draft.settings;
   v.Doc("The engine whose scheduler and cache are simulated.")
       .Field("backend", s.backend, kBackends);
-  v.Doc("KV blocks of a rank; with the timing model ais by default what the GPU memory leaves.")
+  v.Doc("KV blocks of a rank; with measured kernels (ais) by default what the GPU memory leaves.")
       .Field("num_gpu_blocks", s.num_gpu_blocks, kBlockCount);
   v.Doc("Tokens of a KV block; null: vllm 64, sglang 1, trtllm 32.")
       .Field("block_size", draft.block_size, kBlockSize);
@@ -218,13 +218,13 @@ void LaunchFields(Decoder& v, SettingsDraft& draft) {
   constexpr std::array<std::string_view, 3> kShares = {
       "gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction"};
   for (std::size_t i = 0; i < kShares.size(); ++i) {
-    v.Doc("Share of the GPU memory for weights and KV cache; needs the timing model ais.");
+    v.Doc("Share of the GPU memory for weights and KV cache; needs measured kernels (ais).");
     v.Field(kShares[i], draft.memory_fractions[i], config::kShare);
     if (draft.memory_fractions[i]) {
       draft.needs_model = kShares[i];
     }
   }
-  v.Doc("Bytes of GPU memory set aside for captured graphs; needs the timing model ais.")
+  v.Doc("Bytes of GPU memory set aside for captured graphs; needs measured kernels (ais).")
       .Field("cuda_graph_reserved_bytes", draft.cuda_graph_bytes);
   if (draft.cuda_graph_bytes) {
     draft.needs_model = "cuda_graph_reserved_bytes";

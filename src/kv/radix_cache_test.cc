@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/cases_for_test.h"
 #include "base/random.h"
 #include "kv/events.h"
 #include "kv/sequence_blocks.h"
@@ -380,7 +381,7 @@ class Pair {
 };
 
 TEST(RadixCache, BehavesAsTheNaiveTreeOverRandomOperations) {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < Cases(100); ++seed) {
     Pair pair(8 + seed, seed);
     for (int i = 0; i < 1000; ++i) {
       pair.Step();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/effects.h"
@@ -12,6 +13,7 @@
 #include "live/handoff_coordinator.h"
 #include "live/live_request.h"
 #include "router/router.h"
+#include "sim/outcome.h"
 #include "workload/request.h"
 
 namespace dynosim::live {
@@ -37,13 +39,19 @@ void HostedPools::Unstick(double now_ms) {
   if (coordinator_.Unstick(now_ms)) {
     return;
   }
-  for (const std::uint32_t request : coordinator_.InFlight()) {
+  std::vector<std::uint32_t> in_flight;
+  for (const auto& [request, stream] : streams_) {
+    if (coordinator_.Open(request)) {
+      in_flight.push_back(request);
+    }
+  }
+  for (const std::uint32_t request : in_flight) {
     Tell(StreamEvent::Kind::kFailed, request, "the workers cannot go on with this request", now_ms);
     coordinator_.Cancel(request, now_ms);
   }
 }
 
-void HostedPools::OnRouted(HandoffPool pool, const router::Decision& decision,
+void HostedPools::OnRouted(sim::Pool pool, const router::Decision& decision,
                            const router::PoolShape& /*shape*/, double /*now_ms*/) {
   const std::uint32_t id = decision.request.id;
   Stream& stream = streams_[id];

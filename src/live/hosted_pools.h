@@ -12,6 +12,7 @@
 #include "live/handoff_coordinator.h"
 #include "live/hosted_worker.h"
 #include "live/live_request.h"
+#include "sim/outcome.h"
 
 namespace dynosim::live {
 
@@ -34,12 +35,12 @@ class HostedPools final : public HandoffListener {
   // Nothing more will happen by itself: frees a stuck rank, or fails what is left.
   void Unstick(double now_ms);
 
-  void OnRouted(HandoffPool pool, const router::Decision& decision, const router::PoolShape& shape,
+  void OnRouted(sim::Pool pool, const router::Decision& decision, const router::PoolShape& shape,
                 double now_ms) override;
   void OnUnrouted(std::uint32_t request, const Error& error, double now_ms) override;
   void OnRefused(std::uint32_t request, const engine::Rejection& why,
                  workload::TerminalStatus status, double now_ms) override;
-  void OnStep(Step, std::uint32_t, double, double) override {}
+  void OnStep(sim::HandoffStep, std::uint32_t, double, double) override {}
   void OnClosed(std::uint32_t request) override;
 
  private:

@@ -31,10 +31,6 @@ namespace dynosim::live {
 
 namespace {
 
-sim::Pool PoolOf(HandoffPool pool) {
-  return pool == HandoffPool::kPrefill ? sim::Pool::kPrefill : sim::Pool::kDecode;
-}
-
 class PoolsRun final : public HandoffListener {
  public:
   PoolsRun(const scenario::Scenario& scenario, workload::RequestSource& source,
@@ -51,17 +47,17 @@ class PoolsRun final : public HandoffListener {
                       .decode_workers = scenario.num_decode_workers,
                       .router = scenario.router},
                      source, *this) {
-    const auto add = [&](HandoffPool pool, const engine::EngineSettings& settings,
+    const auto add = [&](sim::Pool pool, const engine::EngineSettings& settings,
                          std::uint32_t workers) {
       for (std::uint32_t id = 0; id < workers; ++id) {
         const auto place = static_cast<std::uint32_t>(workers_.size());
         workers_.push_back(std::make_unique<PlayedWorker>(*this, settings, place));
         coordinator_.AddWorker(workers_.back()->driver);
-        recorder_.AddWorker(PoolOf(pool), id);
+        recorder_.AddWorker(pool, id);
       }
     };
-    add(HandoffPool::kPrefill, *scenario.prefill_engine, scenario.num_prefill_workers);
-    add(HandoffPool::kDecode, *scenario.decode_engine, scenario.num_decode_workers);
+    add(sim::Pool::kPrefill, *scenario.prefill_engine, scenario.num_prefill_workers);
+    add(sim::Pool::kDecode, *scenario.decode_engine, scenario.num_decode_workers);
   }
 
   Result<sim::Outcome> Run() {
@@ -91,10 +87,10 @@ class PoolsRun final : public HandoffListener {
     return Finish();
   }
 
-  void OnRouted(HandoffPool pool, const router::Decision& d, const router::PoolShape& shape,
+  void OnRouted(sim::Pool pool, const router::Decision& d, const router::PoolShape& shape,
                 double now_ms) override {
-    recorder_.OnRouted(d.request.id, sim::RecordOf(d, PoolOf(pool), shape, now_ms));
-    if (pool == HandoffPool::kDecode) {
+    recorder_.OnRouted(d.request.id, sim::RecordOf(d, pool, shape, now_ms));
+    if (pool == sim::Pool::kDecode) {
       recorder_.OnDestination(d.request.id, shape.NumberOf(d.target));
     }
   }
@@ -105,29 +101,9 @@ class PoolsRun final : public HandoffListener {
     recorder_.OnRejected(request, now_ms, why, status);
     source_.OnTerminal(request, now_ms, status, 0);
   }
-  void OnStep(Step step, std::uint32_t request, double now_ms, double until_ms) override {
-    sim::RequestDetail* d = recorder_.detail(request);
-    if (d == nullptr) {
-      return;
-    }
-    switch (step) {
-      case Step::kSourceHeld:
-        d->source_held_ms = now_ms;
-        return;
-      case Step::kDestinationReserved:
-        d->destination_reserved_ms = now_ms;
-        return;
-      case Step::kTransferStarted:
-        d->transfer_start_ms = now_ms;
-        d->transfer_end_ms = until_ms;
-        return;
-      case Step::kDestinationActivated:
-        d->destination_activated_ms = now_ms;
-        return;
-      case Step::kSourceReleased:
-        d->source_released_ms = now_ms;
-        return;
-    }
+  void OnStep(sim::HandoffStep step, std::uint32_t request, double now_ms,
+              double until_ms) override {
+    recorder_.OnHandoffStep(step, request, now_ms, until_ms);
   }
   void OnClosed(std::uint32_t) override {}
 
@@ -145,7 +121,7 @@ class PoolsRun final : public HandoffListener {
                  owner.source_, *this) {}
 
     void OnAdmitted(const engine::Admission& admission, double now_ms) override {
-      run.recorder_.OnAdmitted(admission.request, PoolOf(run.coordinator_.PoolOf(place)), now_ms,
+      run.recorder_.OnAdmitted(admission.request, run.coordinator_.PoolOf(place), now_ms,
                                admission.reused_tokens);
     }
     void OnKvEvents(std::uint32_t rank, const engine::KvEventBuffer& events, std::size_t) override {

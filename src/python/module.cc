@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension module dynosim._core. Texts go in and out; python/dynosim makes objects of them.
-// The interpreter lock is released while a run goes on and taken for signals and warnings only.
+// The interpreter lock is released while a run goes on and taken for signals and calls only.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -75,13 +75,32 @@ RunCalls CallsOf(const nb::callable& warn) {
               }};
 }
 
-std::unique_ptr<Run> Replay(const std::vector<std::string>& arguments, const nb::callable& warn) {
-  const RunCalls calls = CallsOf(warn);
+// Of a run that has ended; an exception of something it called comes first.
+std::unique_ptr<Run> OrRaiseRun(Result<std::unique_ptr<Run>> run) {
+  if (PyErr_Occurred() != nullptr) {
+    nb::raise_python_error();
+  }
+  return OrRaise(std::move(run));
+}
+
+// `sample` may be None.
+std::unique_ptr<Run> Replay(const std::vector<std::string>& arguments, const nb::callable& warn,
+                            const nb::object& sample) {
+  RunCalls calls = CallsOf(warn);
+  if (!sample.is_none()) {
+    calls.sample = [&sample](const std::string& text) {
+      const nb::gil_scoped_acquire lock;
+      if (PyErr_Occurred() == nullptr) {
+        CallPython(nb::borrow<nb::callable>(sample), text);
+      }
+      return PyErr_Occurred() == nullptr;
+    };
+  }
   auto run = [&] {
     const nb::gil_scoped_release unlocked;
     return RunReplay(arguments, calls);
   }();
-  return OrRaise(std::move(run));
+  return OrRaiseRun(std::move(run));
 }
 
 std::unique_ptr<Run> Predict(Prediction prediction, const nb::callable& warn) {
@@ -90,7 +109,7 @@ std::unique_ptr<Run> Predict(Prediction prediction, const nb::callable& warn) {
     const nb::gil_scoped_release unlocked;
     return RunPrediction(prediction, calls);
   }();
-  return OrRaise(std::move(run));
+  return OrRaiseRun(std::move(run));
 }
 
 std::unique_ptr<Recommendation> Prepare(const std::string& config, nb::object document,
@@ -177,7 +196,7 @@ NB_MODULE(_core, m) {
       .def("answer", [](Estimates& estimates, const std::string& question) {
         return OrRaise(estimates.Answer(question));
       });
-  m.def("replay", &Replay, nb::arg("arguments"), nb::arg("warn"));
+  m.def("replay", &Replay, nb::arg("arguments"), nb::arg("warn"), nb::arg("sample").none());
   m.def(
       "predict",
       [](std::string document, std::string where, std::vector<std::string> overrides,

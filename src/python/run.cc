@@ -26,6 +26,7 @@
 #include "scenario/prediction.h"
 #include "scenario/replay_flags.h"
 #include "scenario/scenario.h"
+#include "sim/outcome.h"
 
 namespace dynosim::python {
 namespace {
@@ -49,6 +50,11 @@ Result<std::unique_ptr<Run>> Simulate(scenario::Scenario scenario, const RunCall
     next = now + kAskEvery;
     return calls.keep_going();
   };
+  if (calls.sample) {
+    setup.hooks.sampled = [&](const sim::TelemetrySample& sample) {
+      return calls.sample(report::SampleText(sample));
+    };
+  }
   setup.warn = calls.warn;
   setup.elapsed_ms = [start] {
     return std::chrono::duration<double, std::milli>(Clock::now() - start).count();

@@ -27,6 +27,9 @@ struct RunCalls {
   std::function<bool()> keep_going;
   // Called with each warning about the workload. May be empty.
   std::function<void(const std::string&)> warn;
+  // Called with each telemetry sample, compact JSON, while the run goes on; false stops it. May be
+  // empty.
+  std::function<bool(const std::string&)> sample;
 };
 
 // A finished run.

@@ -222,7 +222,8 @@ std::string RelativeText(double relative) {
   return std::isinf(relative) ? "from zero" : fmt::format("{:+.3f} %", relative * 100.0);
 }
 
-std::string MetricsText(const Comparison& comparison, bool all) {
+// "over" marks what exceeds a tolerance; without one every line would have the mark.
+std::string MetricsText(const Comparison& comparison, const CompareOptions& options, bool all) {
   std::size_t width = 6;
   for (const MetricDifference& d : comparison.metrics) {
     width = std::max(width, d.name.size());
@@ -231,7 +232,8 @@ std::string MetricsText(const Comparison& comparison, bool all) {
   for (const MetricDifference& d : comparison.metrics) {
     if (all || std::abs(d.relative) > kRoundOff) {
       text += fmt::format("  {:<{}}  {:>16.6g}  {:>16.6g}  {:>12}{}\n", d.name, width, d.a, d.b,
-                          RelativeText(d.relative), d.within ? "" : "  over");
+                          RelativeText(d.relative),
+                          d.within || options.tolerance == 0.0 ? "" : "  over");
     }
   }
   if (!text.empty()) {
@@ -323,7 +325,7 @@ std::string ComparisonText(const Comparison& comparison, const CompareOptions& o
   if (!comparison.configuration.empty()) {
     text += "Configurations differ:\n" + ValuesText(comparison.configuration);
   }
-  text += MetricsText(comparison, all);
+  text += MetricsText(comparison, options, all);
   for (const auto& [names, file] :
        {std::pair(&comparison.only_in_a, "A"), std::pair(&comparison.only_in_b, "B")}) {
     if (!names->empty()) {

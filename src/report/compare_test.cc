@@ -53,8 +53,15 @@ TEST(Compare, AChangeOfOnePercentIsFound) {
   EXPECT_TRUE(comparison.metrics[2].within);
   EXPECT_EQ(Text(kReport, b),
             "  metric                             A                 B   B against A\n"
-            "  mean_ttft_ms                     100               101      +1.000 %  over\n"
+            "  mean_ttft_ms                     100               101      +1.000 %\n"
             "DIFFERENT: 1 of 3 metrics are not equal.\n");
+}
+
+TEST(Compare, AToleranceMarksWhatExceedsIt) {
+  const std::string_view b = R"({"completed_requests":2,"mean_ttft_ms":103.0,"mean_tpot_ms":4.0})";
+  const std::string text = Text(kReport, b, {.tolerance = 0.1});
+  EXPECT_NE(text.find("103      +3.000 %\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("4     -20.000 %  over\n"), std::string::npos) << text;
 }
 
 TEST(Compare, TheToleranceIsRelativeToTheFirstFileAndInclusive) {

@@ -102,13 +102,27 @@ void WriteReport(JsonWriter& out, const ReportParts& parts) {
   out.EndLine();
 }
 
-Result<void> WriteJsonReport(const std::string& path, const ReportParts& parts) {
+namespace {
+
+Result<AtomicFile> FilledReport(const std::string& path, const ReportParts& parts) {
   DYNO_TRY(AtomicFile file, AtomicFile::Create(path));
   JsonWriter out({.indent = 2, .sort_keys = true},
                  [&file](std::string_view text) { file.Append(text); });
   WriteReport(out, parts);
   out.Flush();
+  return file;
+}
+
+}  // namespace
+
+Result<void> WriteJsonReport(const std::string& path, const ReportParts& parts) {
+  DYNO_TRY(AtomicFile file, FilledReport(path, parts));
   return file.Commit();
+}
+
+Result<std::string> WriteNewJsonReport(const std::string& path, const ReportParts& parts) {
+  DYNO_TRY(AtomicFile file, FilledReport(path, parts));
+  return file.CommitBeside();
 }
 
 }  // namespace dynosim::report

@@ -33,5 +33,7 @@ void WriteReport(JsonWriter& out, const ReportParts& parts);
 // The report as a file: indented by two, keys sorted. The file appears whole or not at all; parent
 // directories are made.
 Result<void> WriteJsonReport(const std::string& path, const ReportParts& parts);
+// The same beside a file of that name: then it is numbered, as in report_2.json. Returns its path.
+Result<std::string> WriteNewJsonReport(const std::string& path, const ReportParts& parts);
 
 }  // namespace dynosim::report

@@ -178,7 +178,7 @@ TEST(Quantiles, ZeroGapsCountInGapsButNotInRates) {
 }
 
 TEST(Quantiles, OnlyZeroGapsAreAllZeros) {
-  const GapStatistics out = DescribeGaps(std::vector<GapSample>(), 4);
+  const GapStatistics out = DescribeGaps(std::span<const sim::GapSample>(), 4);
   EXPECT_EQ(out.gap_ms.samples, 4U);
   EXPECT_EQ(out.gap_ms.p99, 0.0);
   EXPECT_EQ(out.gap_ms.max, 0.0);

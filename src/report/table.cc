@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -56,6 +57,12 @@ Cells SingleRow(std::string name, double value) {
   return {std::move(name), NumberText(value), "N/A", "N/A", "N/A", "N/A", "N/A", "N/A"};
 }
 
+// Those that a time limit found in the queue or under way.
+std::uint64_t Unfinished(const Summary& summary) {
+  const std::uint64_t ended = summary.completed_requests + summary.rejected_requests;
+  return summary.num_requests - std::min(ended, summary.num_requests);
+}
+
 std::vector<Cells> Rows(const Summary& summary) {
   std::vector<Cells> rows = {
       {"Metric", "avg", "min", "max", "p99", "p90", "p75", "std"},
@@ -72,6 +79,10 @@ std::vector<Cells> Rows(const Summary& summary) {
   if (summary.rejected_requests > 0) {
     rows.push_back(
         SingleRow("Rejected Requests (requests)", static_cast<double>(summary.rejected_requests)));
+  }
+  if (Unfinished(summary) > 0) {
+    rows.push_back(
+        SingleRow("Unfinished Requests (requests)", static_cast<double>(Unfinished(summary))));
   }
   return rows;
 }

@@ -76,6 +76,18 @@ TEST(Table, RejectedRequestsAndTheirFirstReasonShowOnlyWhenThereAreSome) {
             std::string::npos);
 }
 
+TEST(Table, UnfinishedRequestsShowOnlyWhenThereAreSome) {
+  Summary summary = ThreeServed();
+  summary.rejected_requests = 2;
+  summary.num_requests = 5;
+  EXPECT_EQ(RenderTable(summary).find("Unfinished"), std::string::npos);
+  summary.num_requests = 9;
+  const std::string text = RenderTable(summary);
+  const auto row = text.find("Unfinished Requests (requests)");
+  ASSERT_NE(row, std::string::npos);
+  EXPECT_LT(text.find("   4.00 ", row), text.find('\n', row));
+}
+
 TEST(Table, AllLinesOfTheBoxAreEquallyWide) {
   Summary summary = ThreeServed();
   summary.rejected_requests = 3;

@@ -133,6 +133,14 @@ constexpr FieldTable kSampleFields({
 
 void WriteSample(JsonWriter& out, const Sample& sample) { kSampleFields.Write(out, sample); }
 
+std::string SampleText(const Sample& sample) {
+  std::string text;
+  JsonWriter out({}, [&text](std::string_view part) { text += part; });
+  WriteSample(out, sample);
+  out.Flush();
+  return text;
+}
+
 Result<void> WriteTelemetryJsonl(const std::string& path, const sim::Outcome& outcome) {
   DYNO_TRY(AtomicFile file, AtomicFile::Create(path));
   JsonWriter out({}, [&file](std::string_view text) { file.Append(text); });

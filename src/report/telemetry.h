@@ -13,6 +13,9 @@ namespace dynosim::report {
 // Writes one sample as an object.
 void WriteSample(JsonWriter& out, const sim::TelemetrySample& sample);
 
+// The object as compact text.
+std::string SampleText(const sim::TelemetrySample& sample);
+
 // One compact object a line. The file appears whole or not at all; parent directories are made.
 Result<void> WriteTelemetryJsonl(const std::string& path, const sim::Outcome& outcome);
 

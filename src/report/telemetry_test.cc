@@ -10,16 +10,11 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
-#include "report/json_writer.h"
 #include "report/sample_outcome.h"
 #include "sim/outcome.h"
 
 namespace dynosim::report {
 namespace {
-
-std::string SampleText(const sim::TelemetrySample& sample) {
-  return TextOf({}, [&](JsonWriter& out) { WriteSample(out, sample); });
-}
 
 TEST(Telemetry, ASampleIsTheReferencesText) {
   sim::TelemetrySample sample;

@@ -66,7 +66,7 @@ class LeastLoaded final : public Router {
   PoolShape shape_;
   LoadOptions options_;
   ChaCha12 random_;
-  std::vector<std::uint64_t> requests_;   // by target
+  std::vector<std::uint64_t> requests_;              // by target
   FlatMap<std::uint32_t, std::uint32_t> target_of_;  // placed requests
   std::vector<std::uint32_t> candidates_, least_;
 };

@@ -57,10 +57,11 @@ std::span<const UnavailableFlag> UnavailableFlags();
 // Checked flags: what to run, and where its results go.
 struct Replay {
   Scenario scenario;
-  std::string report_json;   // empty: the default name in the current directory
-  std::string report_jsonl;  // empty: no file
-  std::string report_html;   // empty: no page
-  std::string trace_out;     // empty: no trace of the run
+  std::string report_json;     // empty: the default name in the current directory
+  bool report_is_new = false;  // its name is a default, so a file that is there stays
+  std::string report_jsonl;    // empty: no file
+  std::string report_html;     // empty: no page
+  std::string trace_out;       // empty: no trace of the run
 };
 
 Result<Replay> BuildReplay(const ReplayFlags& flags);

@@ -60,7 +60,8 @@ void OptimizationFields(Decoder& v, SearchSettings& s) {
 void OptimizerFields(Decoder& v, SearchSettings& s) {
   v.Doc(
        "grid: every point; random: seeded draws; bayesian: guided by what was found, with the "
-       "Python package; auto: grid when it fits into max_trials, else random.")
+       "Python package; auto: random. bayesian and auto try every point when that fits into "
+       "max_trials.")
       .Field("algorithm", s.algorithm, kAlgorithms);
   v.Doc("Most candidates that are tried.").Field("max_trials", s.max_trials, kTrials);
   v.Doc("Candidates at a time; never more than there are cores.")

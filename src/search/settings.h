@@ -29,10 +29,12 @@ std::string_view TargetName(Target target);
 
 // The order is that of kAlgorithms.
 enum class Algorithm : std::uint8_t {
-  kAuto,      // grid when the space is finite and has no more points than trials, else random
-  kGrid,      // every point
-  kRandom,    // seeded draws, no point of a finite space twice
-  kBayesian,  // suggested one after the other by what was found; the Python package does that
+  kAuto,    // grid when the space is finite and has no more points than trials, else random
+  kGrid,    // every point
+  kRandom,  // seeded draws, no point of a finite space twice
+  // Suggested by what was found, which the Python package does; grid where that takes no more
+  // trials.
+  kBayesian,
 };
 std::string_view AlgorithmName(Algorithm algorithm);
 
@@ -47,7 +49,7 @@ struct SearchSettings {
   bool strict_sla = false;                // the means must keep the latency bounds too
   std::optional<std::string> hardware{};  // for engine.hardware auto
   Constraints constraints{};
-  Algorithm algorithm = Algorithm::kAuto;
+  Algorithm algorithm = Algorithm::kBayesian;
   std::uint64_t max_trials = 320;
   std::uint64_t parallelism = 16;  // candidates at a time, at most one per core
   double candidate_timeout_seconds = 600.0;

@@ -170,14 +170,22 @@ TEST(Trials, TheSeedDecidesWhichPointsAreDrawn) {
   EXPECT_NE(drawn(1), drawn(2));
 }
 
-TEST(Trials, AutoIsAGridOnlyWhereItFits) {
+TEST(Trials, AGuideOrDrawsAreForSpacesThatDoNotFit) {
   const auto space = BuildSpace(Document(kOneWorker), {}, "f");
   ASSERT_TRUE(space);
-  EXPECT_EQ(PlanTrials(*space, {.max_trials = 16}, "f")->algorithm, Algorithm::kGrid);
-  const auto random = PlanTrials(*space, {.max_trials = 15}, "f");
-  EXPECT_EQ(random->algorithm, Algorithm::kRandom);
-  EXPECT_EQ(random->trials.size(), 15U);
-  EXPECT_FALSE(PlanTrials(*space, {.algorithm = Algorithm::kGrid, .max_trials = 15}, "f"));
+  const auto plan = [&](Algorithm algorithm, std::uint64_t max_trials) {
+    return PlanTrials(*space, {.algorithm = algorithm, .max_trials = max_trials}, "f");
+  };
+  EXPECT_EQ(SearchSettings{}.algorithm, Algorithm::kBayesian);
+  for (const Algorithm algorithm : {Algorithm::kBayesian, Algorithm::kAuto}) {
+    EXPECT_EQ(plan(algorithm, 16)->algorithm, Algorithm::kGrid);
+    EXPECT_EQ(plan(algorithm, 16)->trials.size(), 16U);
+  }
+  EXPECT_EQ(plan(Algorithm::kAuto, 15)->algorithm, Algorithm::kRandom);
+  EXPECT_EQ(plan(Algorithm::kAuto, 15)->trials.size(), 15U);
+  EXPECT_EQ(plan(Algorithm::kBayesian, 15)->algorithm, Algorithm::kBayesian);
+  EXPECT_TRUE(plan(Algorithm::kBayesian, 15)->trials.empty());
+  EXPECT_FALSE(plan(Algorithm::kGrid, 15));
 }
 
 }  // namespace

@@ -173,8 +173,12 @@ Result<TrialPlan> PlanTrials(const std::vector<Branch>& space, const SearchSetti
   const bool fits = FiniteSize(space, settings.max_trials).has_value();
   TrialPlan plan;
   plan.algorithm = settings.algorithm;
-  if (plan.algorithm == Algorithm::kAuto) {
-    plan.algorithm = fits ? Algorithm::kGrid : Algorithm::kRandom;
+  // A guide is for spaces of which a search sees a part.
+  const bool whole = plan.algorithm == Algorithm::kBayesian || plan.algorithm == Algorithm::kAuto;
+  if (fits && whole) {
+    plan.algorithm = Algorithm::kGrid;
+  } else if (plan.algorithm == Algorithm::kAuto) {
+    plan.algorithm = Algorithm::kRandom;
   }
   if (plan.algorithm == Algorithm::kGrid && !fits) {
     return UsageError(where,

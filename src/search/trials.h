@@ -26,7 +26,8 @@ struct TrialPlan {
 };
 
 // Grid: an error when the space has an open range or more points than trials. Random: as
-// DrawTrials. Bayesian: none, because what is tried next depends on what was found.
+// DrawTrials. Bayesian: as grid when that has no error, else none, because what is tried next
+// depends on what was found.
 Result<TrialPlan> PlanTrials(const std::vector<Branch>& space, const SearchSettings& settings,
                              const std::string& where);
 

@@ -17,6 +17,15 @@ namespace dynosim::sim {
 
 enum class Pool : std::uint8_t { kAggregated, kPrefill, kDecode };
 
+// What happens to a request between a prefill and a decode worker, in order.
+enum class HandoffStep : std::uint8_t {
+  kSourceHeld,
+  kDestinationReserved,
+  kTransferStarted,
+  kDestinationActivated,
+  kSourceReleased,
+};
+
 // One admission of a request by a scheduler (chapter 50, section 4, admission_history).
 struct AdmissionRecord {
   Pool pool = Pool::kAggregated;
@@ -145,7 +154,7 @@ struct Outcome {
   // The same where they may lie in a scratch file: `gaps` is the parts one after the other, and
   // stays empty.
   std::vector<LongSequence<GapSample>> long_gaps;
-  std::uint64_t zero_gaps = 0;         // pooled gaps of exactly zero
+  std::uint64_t zero_gaps = 0;  // pooled gaps of exactly zero
   std::uint64_t committed_prefill_tokens = 0;
   double prefill_worker_seconds = 0.0;
   double decode_worker_seconds = 0.0;

@@ -168,6 +168,31 @@ void Recorder::OnCompleted(std::uint32_t id, double now_ms, const engine::TokenT
   }
 }
 
+void Recorder::OnHandoffStep(HandoffStep step, std::uint32_t id, double now_ms, double until_ms) {
+  RequestDetail* d = detail(id);
+  if (d == nullptr) {
+    return;
+  }
+  switch (step) {
+    case HandoffStep::kSourceHeld:
+      d->source_held_ms = now_ms;
+      return;
+    case HandoffStep::kDestinationReserved:
+      d->destination_reserved_ms = now_ms;
+      return;
+    case HandoffStep::kTransferStarted:
+      d->transfer_start_ms = now_ms;
+      d->transfer_end_ms = until_ms;
+      return;
+    case HandoffStep::kDestinationActivated:
+      d->destination_activated_ms = now_ms;
+      return;
+    case HandoffStep::kSourceReleased:
+      d->source_released_ms = now_ms;
+      return;
+  }
+}
+
 void Recorder::OnRejected(std::uint32_t id, double now_ms, const engine::Rejection& rejection,
                           workload::TerminalStatus status) {
   RequestRecord& r = record(id);

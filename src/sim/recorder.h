@@ -61,6 +61,9 @@ class Recorder {
   // Hands over what has ended by now, up to the oldest request that has not.
   void PassOnEnded();
 
+  // `until_ms`: end of a transfer that starts.
+  void OnHandoffStep(HandoffStep step, std::uint32_t id, double now_ms, double until_ms);
+
   RequestRecord& record(std::uint32_t id) { return outcome_.records[PlaceOf(id)]; }
   RequestDetail* detail(std::uint32_t id) {
     return details_ ? &outcome_.details[PlaceOf(id)] : nullptr;

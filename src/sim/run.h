@@ -20,6 +20,9 @@ struct RunHooks {
   // Takes over the records of a run that needs them for sums only, in the order of
   // Outcome::records, which then stays empty. A run may as well ignore it. May be empty.
   std::function<void(const RequestRecord& record)> ended;
+  // Called with each telemetry sample when it is taken; returning false stops the run with an
+  // error. May be empty.
+  std::function<bool(const TelemetrySample& sample)> sampled;
   // Where token gaps may lie while records are taken over; outlives the outcome. A failure there
   // stops the run with an error. May be null.
   ScratchFile* scratch = nullptr;

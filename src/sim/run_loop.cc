@@ -51,6 +51,7 @@ RunLoop::RunLoop(const scenario::Scenario& scenario, workload::RequestSource& so
   if (scenario.telemetry.enabled()) {
     telemetry_.emplace(scenario.telemetry.sample_interval_ms,
                        scenario.telemetry.fits_page ? kPageSamplesMax : 0);
+    telemetry_->SetSink(hooks.sampled);
   }
   if (scenario.placements) {
     forced_.emplace(*scenario.placements, source);
@@ -92,6 +93,7 @@ Result<Outcome> RunLoop::Run() {
   }
   if (telemetry_) {
     telemetry_->TakeFinal(now_ms_);
+    DYNO_TRY_VOID(SamplesAccepted());
     recorder_.outcome().telemetry = std::move(telemetry_->samples());
   }
   for (std::uint32_t place = 0; place < workers_.size(); ++place) {
@@ -158,7 +160,11 @@ Result<void> RunLoop::DrainAt(double now_ms) {
       !hooks_.progress(now_ms, recorder_.terminal(), source_.RequestCount())) {
     return FailedError("", "interrupted");
   }
-  return {};
+  return SamplesAccepted();
+}
+
+Result<void> RunLoop::SamplesAccepted() const {
+  return telemetry_ && telemetry_->stopped() ? FailedError("", "interrupted") : Result<void>();
 }
 
 void RunLoop::ReportHeldGroups() {
@@ -230,7 +236,7 @@ void RunLoop::TakeTicksBefore(double next_ms) {
   if (!telemetry_) {
     return;
   }
-  while (telemetry_->NextMs() < next_ms) {
+  while (!telemetry_->stopped() && telemetry_->NextMs() < next_ms) {
     const double at_ms = telemetry_->NextMs();
     if (scenario_.max_sim_time_ms && NextWorkMs(at_ms) > *scenario_.max_sim_time_ms) {
       return;

@@ -60,6 +60,7 @@ class RunLoop {
                           PoolRouter& router);
   RoutingContext MakeRoutingContext();
   engine::Worker& worker(std::uint32_t place) { return workers_[place]; }
+  const engine::Worker& worker(std::uint32_t place) const { return workers_[place]; }
 
   // The steps of a round that are the same everywhere. Each says whether it changed anything.
   void BeginRound(bool first) {
@@ -86,6 +87,8 @@ class RunLoop {
   // Makes the queue agree with the worker's state after a command.
   void Requeue(std::uint32_t place);
   void MarkRunnable(std::uint32_t place) { runnable_[place / 64] |= 1ULL << (place % 64); }
+  // An error when the reader of the samples wants the run to end.
+  Result<void> SamplesAccepted() const;
   // A sample that is due now, taken when everything else of this round is done.
   void TakeTickAt(double now_ms);
 

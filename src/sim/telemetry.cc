@@ -116,6 +116,9 @@ void TelemetrySampler::Take(TelemetrySample::Kind kind, double now_ms) {
   }
   last_ms_ = now_ms;
   samples_.push_back(std::move(s));
+  if (sink_ && !stopped_) {
+    stopped_ = !sink_(samples_.back());
+  }
   if (samples_.size() == samples_max_ && kind == TelemetrySample::Kind::kPeriodic) {
     Thin();
   }

@@ -53,6 +53,11 @@ class TelemetrySampler {
 
   std::vector<TelemetrySample>& samples() { return samples_; }
 
+  // `sink` is given each sample when it is taken, until it returns false.
+  void SetSink(std::function<bool(const TelemetrySample&)> sink) { sink_ = std::move(sink); }
+  // The sink wants the run to end.
+  bool stopped() const { return stopped_; }
+
  private:
   struct Observed {
     engine::Worker* worker;
@@ -85,6 +90,8 @@ class TelemetrySampler {
   double hit_rate_sum_ = 0.0;
   std::uint64_t hit_rate_count_ = 0;
   std::function<std::uint64_t()> pending_prefill_, pending_decode_;
+  std::function<bool(const TelemetrySample&)> sink_;
+  bool stopped_ = false;
   // Totals at the last sample that consumed them.
   Totals prefill_totals_, decode_totals_;
   engine::DecodeCounters decode_;

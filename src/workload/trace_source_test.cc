@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/cases_for_test.h"
 #include "base/random.h"
 #include "workload/load.h"
 #include "workload/memory_file_for_test.h"
@@ -201,7 +202,7 @@ void RunOne(std::uint64_t seed, MemoryFile& file) {
 
 TEST(TraceSource, BlocksHaveEqualNamesIfAndOnlyIfTheirPrefixesAreEqual) {
   MemoryFile file;
-  for (std::uint64_t seed = 0; seed < 3000 && !testing::Test::HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < Cases(3000) && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     RunOne(seed, file);
   }

@@ -80,6 +80,52 @@ def test_samples_go_to_each_sink(tmp_path):
         dynosim.TelemetryOptions(capture_in_memory=False)
 
 
+def sampled(callback, **arguments):
+    options = dynosim.TelemetryOptions(sample_interval_ms=20.0, callback=callback)
+    return small(telemetry_options=options, **arguments)
+
+
+def test_samples_come_while_the_run_goes_on():
+    """Between two samples of the callback the simulation works, and the run is not over."""
+    times = []
+    started = time.monotonic()
+    sampled(lambda sample: times.append(time.monotonic()), request_count=200000)
+    ended = time.monotonic()
+    assert len(times) > 1000
+    assert times[0] - started < 0.5 * (ended - started)
+    assert times[len(times) // 2] < started + 0.9 * (ended - started)
+
+
+@pytest.mark.parametrize("error", [ValueError("mine --num-workers"), RuntimeError("mine"),
+                                   KeyError("mine"), KeyboardInterrupt(), SystemExit(3)])
+def test_an_exception_of_the_callback_ends_the_run(error):
+    seen = []
+
+    def stop(sample):
+        seen.append(sample)
+        if len(seen) == 3:
+            raise error
+    with pytest.raises(type(error)) as raised:
+        sampled(stop, request_count=100000)
+    assert raised.value is error and len(seen) == 3
+
+
+def test_an_exception_at_the_last_sample_is_raised():
+    kinds = []
+
+    def stop(sample):
+        kinds.append(sample["kind"])
+        if kinds[-1] == "final":
+            raise LookupError("at the end")
+    with pytest.raises(LookupError, match="at the end"):
+        sampled(stop)
+
+
+def test_samples_of_a_run_in_real_time_are_refused():
+    with pytest.raises(ValueError, match="telemetry_options only supports replay_mode='offline'"):
+        sampled(print, replay_mode="online")
+
+
 def test_request_rows_are_written_as_the_command_line_writes_them(tmp_path):
     trace = tmp_path / "trace.jsonl"
     trace.write_text('{"timestamp": 0, "input_length": 600, "output_length": 3, "hash_ids": [1, 2]}\n')

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/cases_for_test.h"
 #include "base/random.h"
 #include "engine/kv_event_buffer.h"
 #include "engine/settings.h"
@@ -88,7 +89,7 @@ bool operator==(const KvEventBuffer::Entry& a, const KvEventBuffer::Entry& b) {
 }
 
 TEST(SglangCalendar, GivesTheResultsOfPassByPassExecution) {
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+  for (std::uint64_t seed = 0; seed < Cases(2000); ++seed) {
     ChaCha12 random(seed);
     const EngineSettings settings = RandomSettings(random);
     const std::vector<Row> rows = RandomRows(random, settings.dp_size);
@@ -114,7 +115,7 @@ TEST(SglangCalendar, GivesTheResultsOfPassByPassExecution) {
 }
 
 TEST(SglangCalendar, KvEventsAreThoseOfPassByPassExecutionAndEndWithWhatIsCached) {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < Cases(1000); ++seed) {
     ChaCha12 random(seed);
     const EngineSettings settings = RandomSettings(random);
     const std::vector<Row> rows = RandomRows(random, settings.dp_size);

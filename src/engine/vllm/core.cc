@@ -24,6 +24,10 @@ namespace dynosim::engine::vllm {
 
 namespace {
 
+// Passes that preempt, per request of the rank, without a token in between, after which the
+// requests are served one at a time.
+constexpr std::uint64_t kFruitlessPassesPerRequest = 64;
+
 // Steady requests need a due list per token position in a block; larger blocks go pass by pass.
 constexpr std::uint64_t kLargestCalendarBlock = 1U << 16U;
 
@@ -131,6 +135,7 @@ double VllmCore::RunPass(double now_ms, std::uint64_t pass, bool may_defer, Pass
   }
   const double end_ms = Emit(now_ms, effects);
   effects.committed_prefill_tokens += committed_;
+  NotePreemptions();
   stuck_ = end_ms == now_ms && !effect_ && !effects.failed;
   // A command may free a destination yet, and a release a source.
   if (stuck_ && role_ != WorkerRole::kDecode && held_count_ == 0) {
@@ -145,6 +150,19 @@ double VllmCore::RunPass(double now_ms, std::uint64_t pass, bool may_defer, Pass
     PromoteSteady();
   }
   return end_ms;
+}
+
+// Requests that fit alone may preempt each other for ever, each losing what it computed before it
+// gives a token (oldest-first preemption with speculative bursts). Then they run one at a time
+// until one of them ends; a request alone always gets on.
+void VllmCore::NotePreemptions() {
+  if (!ready_.empty() || steady_count_ > 0) {
+    fruitless_passes_ = 0;
+  } else if (preempted_any_ && ++fruitless_passes_ > kFruitlessPassesPerRequest *
+                                                         (running_count_ + waiting_.size())) {
+    fruitless_passes_ = 0;
+    one_at_a_time_ = true;
+  }
 }
 
 void VllmCore::ScheduleRunning() {
@@ -175,7 +193,8 @@ void VllmCore::ScheduleRunning() {
 }
 
 void VllmCore::ScheduleWaiting(PassEffects& effects) {
-  while (!preempted_any_ && running_count_ < max_num_seqs_ && !waiting_.empty()) {
+  const std::uint64_t most = one_at_a_time_ ? 1 : max_num_seqs_;
+  while (!preempted_any_ && running_count_ < most && !waiting_.empty()) {
     const std::uint32_t slot = Candidate();
     if (slot == kNoSlot) {
       break;
@@ -468,6 +487,7 @@ void VllmCore::Finish(std::uint32_t slot, PassEffects& effects) {
   }
   free_slots_.push_back(slot);
   head_blocked_ = false;
+  one_at_a_time_ = false;
   effect_ = true;
   ++generation_;
 }

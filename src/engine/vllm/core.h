@@ -81,6 +81,7 @@ class VllmCore final : public SchedulerCore {
   std::uint64_t BlocksToFinish(const RequestState& r, std::uint64_t active_cached) const;
 
   // One pass (core.cc).
+  void NotePreemptions();
   void ScheduleRunning();
   void ScheduleWaiting(PassEffects& effects);
   Scheduled Schedule(std::uint32_t slot, const Cost* cost);
@@ -162,6 +163,8 @@ class VllmCore final : public SchedulerCore {
   std::uint64_t running_count_ = 0;
   std::uint64_t next_order_ = 0;
   std::uint64_t preemptions_ = 0;
+  std::uint64_t fruitless_passes_ = 0;  // with preemptions, since the last token
+  bool one_at_a_time_ = false;
   bool capacity_bound_ = false;
   // TensorRT-LLM: blocks that the running requests need to finish, minus those they have.
   std::uint64_t running_full_blocks_ = 0;

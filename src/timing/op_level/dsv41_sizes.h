@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeepSeek-V4.1: sizes, weights and KV cache by its configuration. Its kernels are in no performance
-// data, so capacities are all that can be known. The formulas are fitted to capacities of changed
-// configurations and hold for them byte for byte; types other than those of the published
-// checkpoint are unknown.
+// DeepSeek-V4.1: sizes, weights and KV cache by its configuration. Its kernels are in no
+// performance data, so capacities are all that can be known. The formulas are fitted to capacities
+// of changed configurations and hold for them byte for byte; types other than those of the
+// published checkpoint are unknown.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ struct Dsv41Sizes {
   std::uint64_t index_heads = 0, index_dim = 0, shared_experts = 0, hc_mult = 0;
   // Layers that make a compressed cache of their own, by their ratio; the others read one of these.
   std::vector<std::uint64_t> source_ratios;
-  std::uint64_t index_layers = 0;           // layers with an index of their own
-  std::vector<std::uint64_t> engram_rows;   // rows of each table of n-gram embeddings
-  std::uint64_t engram_columns = 0;         // rows that one token reads of a table
-  std::uint64_t engram_dim = 0;             // width of a row
+  std::uint64_t index_layers = 0;          // layers with an index of their own
+  std::vector<std::uint64_t> engram_rows;  // rows of each table of n-gram embeddings
+  std::uint64_t engram_columns = 0;        // rows that one token reads of a table
+  std::uint64_t engram_dim = 0;            // width of a row
 
   std::uint64_t engram_width() const { return engram_columns * engram_dim; }
   // Coefficients that mix the streams of a block.

@@ -55,8 +55,8 @@ double AttentionWeights(const ModelSpec& m, const Dsv41Sizes& z, std::uint64_t t
 }
 
 double IndexWeights(const ModelSpec& m, const Dsv41Sizes& z) {
-  const double own = Matrix(z.index_heads * z.index_dim, z.q_rank) +
-                     ToDouble(2 * m.hidden * z.index_heads);
+  const double own =
+      Matrix(z.index_heads * z.index_dim, z.q_rank) + ToDouble(2 * m.hidden * z.index_heads);
   return ToDouble(z.index_layers) * own +
          ToDouble(z.source_ratios.size() * 2 * m.head_dim * z.index_dim);
 }
@@ -155,8 +155,8 @@ KvBytes Dsv41KvBytes(const ModelSpec& m, const Dsv41Sizes& z, bool sglang) {
   const double index = ToDouble(z.index_dim) / 2.0 + ToDouble(z.index_dim / kScaleBlock);
   KvBytes out;
   if (z.window > 0) {
-    out.Add({.bytes = ToDouble(m.layers) * (sglang ? wide : ToDouble(m.head_dim)),
-             .window = z.window});
+    out.Add(
+        {.bytes = ToDouble(m.layers) * (sglang ? wide : ToDouble(m.head_dim)), .window = z.window});
   }
   for (const std::uint64_t ratio : z.source_ratios) {
     out.Add({.bytes = entry + index, .window = 0, .stride = ratio});

@@ -50,8 +50,7 @@ Coefficients ActivationFactors(const ModelSpec& model, bool sglang) {
     return sglang ? Coefficients{14, 8.5, 6.5, 6.5} : Coefficients{11, 6.5, 5, 5};
   }
   if (model.Is({Family::kMoe, Family::kDeepSeek, Family::kKimiK25, Family::kDeepSeekV32,
-                Family::kDeepSeekV4, Family::kDeepSeekV41, Family::kGemma4,
-                Family::kStep3p7})) {
+                Family::kDeepSeekV4, Family::kDeepSeekV41, Family::kGemma4, Family::kStep3p7})) {
     return sglang ? Coefficients{28, 17, 13, 13} : Coefficients{22, 13, 10, 10};
   }
   if (model.Is({Family::kKimiK3})) {

@@ -66,9 +66,9 @@ constexpr std::array kArchitectures = {
 };
 
 constexpr std::array<std::string_view, 18> kFamilyNames = {
-    "LLAMA",     "MOE",       "DEEPSEEK",    "KIMIK25",     "NEMOTRONNAS", "NEMOTRONH",
-    "QWEN35",    "KIMIK3",    "DEEPSEEKV32", "DEEPSEEKV4",  "DEEPSEEKV41", "HYBRIDMOE",
-    "STEP3P7",   "GEMMA4MIX", "MINIMAXM3",   "QWEN3VL",     "QWEN3VL_MOE", "MUSEGLIMMER"};
+    "LLAMA",   "MOE",       "DEEPSEEK",    "KIMIK25",    "NEMOTRONNAS", "NEMOTRONH",
+    "QWEN35",  "KIMIK3",    "DEEPSEEKV32", "DEEPSEEKV4", "DEEPSEEKV41", "HYBRIDMOE",
+    "STEP3P7", "GEMMA4MIX", "MINIMAXM3",   "QWEN3VL",    "QWEN3VL_MOE", "MUSEGLIMMER"};
 
 bool NormalizesQueries(std::string_view architecture, Family family) {
   return architecture == "Qwen3ForCausalLM" || architecture == "Qwen3MoeForCausalLM" ||

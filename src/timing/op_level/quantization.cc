@@ -278,7 +278,8 @@ void RefineExperts(const ModelSpec& model, const Platform& platform, QuantModes&
     modes.moe = "w4a8_mxfp4_mxfp8";
   }
   const bool fp4_experts = FirstText(&model.text, {"expert_dtype"}) == "fp4";
-  if (model.Is({Family::kDeepSeekV4, Family::kDeepSeekV41}) && fp4_experts && modes.moe != "nvfp4") {
+  if (model.Is({Family::kDeepSeekV4, Family::kDeepSeekV41}) && fp4_experts &&
+      modes.moe != "nvfp4") {
     modes.moe = "w4a8_mxfp4_mxfp8";
     if (platform.backend == "sglang" && platform.sm_version >= 100) {
       modes.moe = "w4a8_mxfp4_mxfp8_trtllm";
