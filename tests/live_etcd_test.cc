@@ -110,7 +110,7 @@ class FakeEtcd {
     if (request.path == "/v3/lease/grant") {
       const std::string id = std::to_string(7587870000000000000 + ++last_lease_);
       leases_[id] = end;
-      EXPECT_EQ(*json->Find("TTL"), Json(5));
+      EXPECT_EQ(json->Find("TTL")->number(), 5);
       answer = R"({"header":{"revision":"1"},"ID":")" + id + R"(","TTL":"5"})";
     } else if (request.path == "/v3/lease/keepalive") {
       const bool there = leases_.contains(lease);

@@ -239,8 +239,8 @@ TEST(LiveMetricsOfProcesses, WorkersAndFrontendsHaveAPageEach) {
 
 // A name that a metric page has to escape.
 TEST(LiveMetricsOfProcesses, NamesOfModelsAreEscaped) {
-  const LiveServer server({"--model-name", "a\"b\\c\nd", "--prefill-ms", "1"});
-  const std::string model = R"(a\"b\\c\nd)";
+  const LiveServer server({"--model-name", "a\"b\\c", "--prefill-ms", "1", "--decode-ms", "1"});
+  const std::string model = R"(a\"b\\c)";
   EXPECT_EQ(Post(server.port(), "/v1/completions",
                  R"({"model":")" + model + R"(","prompt":"a","max_tokens":1})")
                 .status,

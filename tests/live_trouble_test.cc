@@ -213,7 +213,7 @@ TEST(LiveTrouble, FlagsThatMeanNothingHereAreRefusedByNameWithWhatToUse) {
 }
 
 TEST(LiveTrouble, AWorkerThatIsKilledBeforeTheFirstTokenIs503) {
-  LiveServer victim({"--prefill-ms", "5000"}, "mocker");
+  LiveServer victim({"--prefill-ms", "5000", "--decode-ms", "1"}, "mocker");
   const LiveServer frontend({"--worker", "http://127.0.0.1:" + std::to_string(victim.port())},
                             "frontend");
   for (int i = 0;

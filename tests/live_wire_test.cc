@@ -159,7 +159,8 @@ TEST_F(LiveWire, ManyAndLongHeadersHaveALimit) {
 
 TEST(LiveWireTimes, SlowRequestsAndIdleConnectionsEnd) {
   const LiveServer server({"--http-header-timeout-ms", "300", "--http-body-timeout-ms", "400",
-                           "--http-idle-timeout-ms", "500", "--prefill-ms", "1500"});
+                           "--http-idle-timeout-ms", "500", "--prefill-ms", "1500", "--decode-ms",
+                           "1"});
   HttpConnection silent(server.port());
   HttpConnection header(server.port());
   HttpConnection body(server.port());
