@@ -3,7 +3,6 @@
 // how late passes end. Server and clients share the machine, as the figures of docs/benchmarks.md
 // say.
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -195,23 +194,55 @@ double Value(const std::string& page, const std::string& series) {
   return at == std::string::npos ? 0.0 : std::atof(page.c_str() + page.find(' ', at));
 }
 
-// Mean lateness of passes since the last call.
+// Buckets of a histogram with one series: bounds and counts of what is not above them.
+std::vector<std::pair<double, double>> Buckets(const std::string& page, std::string_view name) {
+  std::vector<std::pair<double, double>> out;
+  const std::string start = fmt::format("\n{}_bucket{{", name);
+  for (std::size_t at = page.find(start); at != std::string::npos; at = page.find(start, at + 1)) {
+    const std::size_t bound = page.find("le=\"", at) + 4;
+    out.emplace_back(std::strtod(page.c_str() + bound, nullptr),
+                     std::atof(page.c_str() + page.find("} ", at) + 2));
+  }
+  return out;
+}
+
+// Lateness of passes since the last call.
 class Lateness {
  public:
-  explicit Lateness(std::uint16_t port) : port_(port) { TakeMs(); }
-  double TakeMs() {
+  struct Figures {
+    double mean_ms = 0.0;
+    double p99_ms = 0.0;  // bound of the bucket that has it
+  };
+
+  explicit Lateness(std::uint16_t port) : port_(port) { (void)Take(); }
+  Figures Take() {
+    constexpr std::string_view kName = "dynosim_pass_lateness_seconds";
     const std::string page = Page(port_);
-    const double sum = Value(page, "dynosim_pass_lateness_seconds_sum");
-    const double count = Value(page, "dynosim_pass_lateness_seconds_count");
-    const double mean_ms = count > count_ ? 1000.0 * (sum - sum_) / (count - count_) : 0.0;
+    const double sum = Value(page, std::string(kName) + "_sum");
+    const auto buckets = Buckets(page, kName);
+    Figures out;
+    const double passes =
+        buckets.empty() ? 0.0 : buckets.back().second - Before(buckets.size() - 1);
+    if (passes > 0.0) {
+      out.mean_ms = 1000.0 * (sum - sum_) / passes;
+    }
+    for (std::size_t i = buckets.size(); i-- > 0;) {
+      if (buckets[i].second - Before(i) >= 0.99 * passes) {
+        out.p99_ms = 1000.0 * buckets[i].first;
+      }
+    }
     sum_ = sum;
-    count_ = count;
-    return mean_ms;
+    before_ = buckets;
+    return out;
   }
 
  private:
+  double Before(std::size_t place) const {
+    return place < before_.size() ? before_[place].second : 0.0;
+  }
   std::uint16_t port_;
-  double sum_ = 0.0, count_ = 0.0;
+  double sum_ = 0.0;
+  std::vector<std::pair<double, double>> before_;
 };
 
 // CPU time of the whole process: server and clients.
@@ -262,7 +293,9 @@ void StreamedTokens(benchmark::State& state) {
   // What a core can do, also on a machine that has other work.
   state.counters["tokens_per_cpu_s"] =
       static_cast<double>(client.tokens() - before) / (CpuSeconds() - cpu);
-  state.counters["lateness_ms"] = lateness.TakeMs();
+  const Lateness::Figures late = lateness.Take();
+  state.counters["lateness_ms"] = late.mean_ms;
+  state.counters["lateness_p99_ms"] = late.p99_ms;
 }
 BENCHMARK(StreamedTokens)
     ->Args({64, 0})

@@ -118,6 +118,8 @@ bool HttpConnection::Send(std::string_view bytes) {
   return true;
 }
 
+void HttpConnection::EndSending() const { shutdown(socket_, SHUT_WR); }
+
 bool HttpConnection::Fill() {
   char chunk[16384];
   const ssize_t got = recv(socket_, chunk, sizeof chunk, 0);

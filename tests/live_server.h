@@ -48,6 +48,8 @@ class HttpConnection {
   HttpAnswer Read(bool head_only = false);
   // Reads until `count` occurrences of `text` have come; false at the end of the connection.
   bool ReadUntil(std::string_view text, int count = 1);
+  // The server sees that nothing more comes.
+  void EndSending() const;
   // True when the server has closed the connection.
   bool AtEnd();
   void Close();

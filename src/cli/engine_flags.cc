@@ -48,6 +48,49 @@ void Put(Json& object, std::string_view name, const std::optional<T>& value) {
   }
 }
 
+bool AnyField(const MeasuredFlags& m) {
+  return m.model_path || m.system || m.backend || m.backend_version || m.tp || m.moe_tp ||
+         m.moe_ep || m.attention_dp;
+}
+
+// The timing model of measured kernels; null when no flag asks for it.
+Result<Json> MeasuredTiming(const EngineFlags& f) {
+  const MeasuredFlags& m = f.measured;
+  Json config;
+  if (m.config) {
+    if (AnyField(m)) {
+      return UsageError("--ais-perf-config", "cannot be combined with the single --ais- flags");
+    }
+    DYNO_TRY(config, JsonOrFile("--ais-perf-config", *m.config));
+  } else if (m.on) {
+    if (!m.model_path) {
+      return UsageError("--ais-perf-model", "needs --model-path, the name of the model");
+    }
+    config.Add("model", *m.model_path);
+    config.Add("system", m.system.value_or("h200_sxm"));
+    config.Add("backend", m.backend.value_or(f.engine_type));
+    Put(config, "backend_version", m.backend_version);
+    Put(config, "tp", m.tp);
+    Put(config, "moe_tp_size", m.moe_tp);
+    Put(config, "moe_ep_size", m.moe_ep);
+    Put(config, "attention_dp", m.attention_dp);
+  } else if (AnyField(m)) {
+    return UsageError(m.model_path ? "--model-path" : "--ais- flags",
+                      "needs --ais-perf-model; no other part of a model is read");
+  } else {
+    return Json();
+  }
+  if (f.prefill_ms || f.planner_profile_data) {
+    return UsageError("--ais-perf-model",
+                      "cannot be combined with --prefill-ms or --planner-profile-data");
+  }
+  Json timing;
+  timing.Add("type", "external");
+  timing.Add("provider", "ais");
+  timing.Add("config", std::move(config));
+  return timing;
+}
+
 Result<Json> FlatEngine(const EngineFlags& f) {
   Json engine;
   engine.Add("backend", f.engine_type);
@@ -65,8 +108,10 @@ Result<Json> FlatEngine(const EngineFlags& f) {
     return UsageError(f.prefill_ms ? "--prefill-ms" : "--decode-ms",
                       "--prefill-ms and --decode-ms must be given together");
   }
-  Json timing;
-  if (f.prefill_ms) {
+  DYNO_TRY(Json timing, MeasuredTiming(f));
+  if (!timing.is_null()) {
+    engine.Add("timing_model", std::move(timing));
+  } else if (f.prefill_ms) {
     if (f.planner_profile_data) {
       return UsageError("--prefill-ms", "cannot be combined with --planner-profile-data");
     }
@@ -91,8 +136,19 @@ Result<Json> FlatEngine(const EngineFlags& f) {
   if (!sglang.is_null()) {
     engine.Add("sglang", std::move(sglang));
   }
+  if (f.trtllm_capacity_policy) {
+    Json trtllm;
+    trtllm.Add("capacity_scheduler_policy", *f.trtllm_capacity_policy);
+    engine.Add("trtllm", std::move(trtllm));
+  }
+  Put(engine, "aic_nextn", f.draft_tokens);
+  Put(engine, "aic_nextn_accept_rates", f.draft_accept_rates);
+  Put(engine, "aic_mtp_seed", f.draft_seed);
   Json out;
   out.Add("engine", std::move(engine));
+  Put(out, "gpu_memory_utilization", f.vllm_memory);
+  Put(out, "mem_fraction_static", f.sglang_memory);
+  Put(out, "free_gpu_memory_fraction", f.trtllm_memory);
   Put(out, "dp_size", f.data_parallel_size);
   return out;
 }
@@ -113,7 +169,40 @@ bool AnySingle(const EngineFlags& f) {
          f.decode_speedup_ratio || f.prefill_ms || f.decode_ms || f.sglang_schedule_policy ||
          f.sglang_max_prefill_tokens || f.sglang_chunked_prefill_size ||
          f.sglang_clip_max_new_tokens || f.sglang_schedule_conservativeness ||
-         f.engine_type != "vllm";
+         f.trtllm_capacity_policy || f.draft_tokens || f.draft_seed || f.draft_accept_rates ||
+         f.vllm_memory || f.sglang_memory || f.trtllm_memory || f.measured.on ||
+         f.measured.config || AnyField(f.measured) || f.engine_type != "vllm";
+}
+
+// Names with the prefix --ais-, and its older spelling.
+void AddMeasuredFlags(CLI::App& command, EngineFlags& f) {
+  constexpr std::string_view kGroup = "Measured kernels as the timing model";
+  const auto add = [&](const std::string& name, auto& value, const char* type, const char* help) {
+    return Add(command, kGroup, "--ais-" + name + ",--aic-" + name, value, type, help);
+  };
+  MeasuredFlags& m = f.measured;
+  command
+      .add_flag("--ais-perf-model,--aic-perf-model", m.on,
+                "Times of a model on measured kernels; needs --model-path")
+      ->group(std::string(kGroup));
+  Add(command, kGroup, "--model-path", m.model_path, "MODEL",
+      "Name of the model, or a folder with config.json");
+  add("system", m.system, "NAME", "GPU system (default h200_sxm)");
+  add("backend", m.backend, "NAME", "Default: --engine-type");
+  add("backend-version", m.backend_version, "VERSION", "Default: the newest with data");
+  add("tp-size", m.tp, "N", "Tensor parallelism (default 1)");
+  add("moe-tp-size", m.moe_tp, "N", "Of the experts");
+  add("moe-ep-size", m.moe_ep, "N", "Expert parallelism");
+  add("attention-dp-size", m.attention_dp, "N", "Data parallelism of attention (default 1)");
+  add("perf-config", m.config, "JSON", "All of it as a JSON object or a file of it");
+  add("nextn", f.draft_tokens, "N", "Tokens drafted in a step, 1 to 5 (default none)");
+  add("nextn-accept-rates", f.draft_accept_rates, "LIST",
+      "Comma list: probability that each draft is accepted after those before it");
+  add("mtp-seed", f.draft_seed, "SEED", "Seed of the accepted drafts (default 42)");
+  Add(command, kGroup, "--gpu-memory-utilization", f.vllm_memory, "SHARE",
+      "Of the GPU memory, for the number of KV blocks: vllm");
+  Add(command, kGroup, "--mem-fraction-static", f.sglang_memory, "SHARE", "The same: sglang");
+  Add(command, kGroup, "--free-gpu-memory-fraction", f.trtllm_memory, "SHARE", "The same: trtllm");
 }
 
 }  // namespace
@@ -127,7 +216,8 @@ void AddEngineFlags(CLI::App& command, EngineFlags& f) {
   add("--engine-type", f.engine_type, "NAME", "vllm (default), sglang or trtllm")
       ->check(CLI::IsMember({"vllm", "sglang", "trtllm"}));
   add("--num-gpu-blocks-override", f.num_gpu_blocks, "N", "KV blocks of a rank (default 16384)");
-  add("--block-size", f.block_size, "TOKENS", "Default: vllm 64, sglang 1, trtllm 32");
+  add("--block-size,--sglang-page-size", f.block_size, "TOKENS",
+      "Default: vllm 64, sglang 1, trtllm 32");
   add("--max-model-len", f.max_model_len, "TOKENS", "Longest sequence (default no limit)");
   add("--max-num-seqs", f.max_num_seqs, "N", "Running requests of a rank (default 256)");
   add("--max-num-batched-tokens", f.max_num_batched_tokens, "N",
@@ -153,6 +243,9 @@ void AddEngineFlags(CLI::App& command, EngineFlags& f) {
   add("--sglang-clip-max-new-tokens", f.sglang_clip_max_new_tokens, "N", "Default 4096");
   add("--sglang-schedule-conservativeness", f.sglang_schedule_conservativeness, "RATIO",
       "Default 1.0");
+  add("--trtllm-capacity-scheduler-policy", f.trtllm_capacity_policy, "NAME",
+      "guaranteed_no_evict, the only one");
+  AddMeasuredFlags(command, f);
 }
 
 Result<engine::EngineSettings> ReadEngineFlags(const EngineFlags& f) {

@@ -17,6 +17,14 @@ class App;
 
 namespace dynosim::cli {
 
+// Measured kernels as the timing model: one configuration, or its single fields.
+struct MeasuredFlags {
+  bool on = false;
+  std::optional<std::string> config;  // JSON text, or a file
+  std::optional<std::string> model_path, system, backend, backend_version;
+  std::optional<std::uint64_t> tp, moe_tp, moe_ep, attention_dp;
+};
+
 // Either the JSON form or the single ones.
 struct EngineFlags {
   std::string extra_engine_args;  // JSON text, or a file
@@ -31,6 +39,11 @@ struct EngineFlags {
   std::optional<std::uint64_t> sglang_max_prefill_tokens, sglang_chunked_prefill_size,
       sglang_clip_max_new_tokens;
   std::optional<double> sglang_schedule_conservativeness;
+  std::optional<std::string> trtllm_capacity_policy;
+  std::optional<std::uint64_t> draft_tokens, draft_seed;
+  std::optional<std::string> draft_accept_rates;
+  std::optional<double> vllm_memory, sglang_memory, trtllm_memory;
+  MeasuredFlags measured;
 };
 
 // `flags` must outlive the command.

@@ -18,15 +18,17 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "cli/engine_flags.h"
+#include "cli/refused_flags.h"
 #include "engine/settings.h"
 #include "engine/settings_decode.h"
 #include "live/dispatcher.h"
+#include "live/etcd_store.h"
 #include "live/fault_injection.h"
 #include "live/frontend.h"
 #include "live/handoff_coordinator.h"
+#include "live/http_client.h"
 #include "live/http_server.h"
 #include "live/output_planner.h"
-#include "live/remote_link.h"
 #include "live/serve.h"
 #include "live/serve_parts.h"
 #include "router/config.h"
@@ -57,6 +59,18 @@ void AddListenFlags(CLI::App& command, ListenFlags& f) {
   Add(command, kServer, "--http-body-limit-mb", f.body_limit_mb, "MB",
       "Longest request body (default 192)")
       ->check(CLI::Range(1, 4096));
+  Add(command, kServer, "--http-header-limit-kb", f.header_limit_kb, "KB",
+      "Longest request header (default 64)")
+      ->check(CLI::Range(1, 4096));
+  const auto timeout = [&](const char* name, double& value, const char* help) {
+    Add(command, kServer, name, value, "MS", help)->check(CLI::PositiveNumber);
+  };
+  timeout("--http-header-timeout-ms", f.options.header_timeout_ms,
+          "How long a request header may take (default 30000); then 408");
+  timeout("--http-body-timeout-ms", f.options.body_timeout_ms,
+          "Longest pause within a request body (default 60000); then 408");
+  timeout("--http-idle-timeout-ms", f.options.idle_timeout_ms,
+          "How long a connection without a request stays open (default 75000)");
 }
 
 void AddWorkerFlags(CLI::App& command, WorkerFlags& f) {
@@ -150,19 +164,46 @@ void AddApiFlags(CLI::App& command, ApiFlags& f) {
       ->check(CLI::IsMember({503, 529}));
 }
 
-void AddDiscoveryFlags(CLI::App& command, std::string& backend, std::string& folder) {
+void AddDiscoveryFlags(CLI::App& command, DiscoveryFlags& f) {
   constexpr const char* kDiscovery = "Discovery";
-  Add(command, kDiscovery, "--discovery-backend", backend, "NAME", "directory (default)");
-  Add(command, kDiscovery, "--discovery-dir", folder, "PATH",
+  Add(command, kDiscovery, "--discovery-backend", f.backend, "NAME",
+      "directory or etcd (default: by what is given)")
+      ->check(CLI::IsMember({"directory", "file", "etcd"}));
+  Add(command, kDiscovery, "--discovery-dir", f.folder, "PATH",
       "Directory that workers and frontends share");
+  Add(command, kDiscovery, "--etcd-endpoint", f.etcd, "URL",
+      "etcd v3, http://<host>:<port>, instead of a directory");
+  Add(command, kDiscovery, "--etcd-prefix", f.etcd_prefix, "TEXT",
+      "Of the keys in etcd (default dynosim/workers/)");
 }
 
-Result<void> CheckDiscovery(const std::string& backend) {
-  if (backend != "directory" && backend != "file") {
-    return UsageError("--discovery-backend",
-                      "must be directory; " + backend + " is not available in this version");
+// Neither a directory nor etcd is given: no discovery.
+struct Discovery {
+  std::string folder;
+  std::optional<live::EtcdOptions> etcd;
+};
+
+Result<Discovery> ReadDiscovery(const DiscoveryFlags& f) {
+  if (!f.folder.empty() && !f.etcd.empty()) {
+    return UsageError("--etcd-endpoint", "cannot be combined with --discovery-dir");
   }
-  return {};
+  if (f.backend == "etcd" ? f.etcd.empty() : !f.backend.empty() && f.folder.empty()) {
+    return UsageError("--discovery-backend", f.backend == "etcd"
+                                                 ? "etcd needs --etcd-endpoint"
+                                                 : "directory needs --discovery-dir");
+  }
+  if (!f.etcd_prefix.empty() && f.etcd.empty()) {
+    return UsageError("--etcd-prefix", "needs --etcd-endpoint");
+  }
+  Discovery out = {.folder = f.folder, .etcd = std::nullopt};
+  if (!f.etcd.empty()) {
+    live::EtcdOptions& etcd = out.etcd.emplace();
+    DYNO_TRY(etcd.endpoint, live::ResolveHttpAddress("--etcd-endpoint", f.etcd));
+    if (!f.etcd_prefix.empty()) {
+      etcd.prefix = f.etcd_prefix;
+    }
+  }
+  return out;
 }
 
 struct ModeName {
@@ -206,9 +247,6 @@ Result<router::RouterSettings> ReadPolicy(const ModeName& mode, const std::strin
   }
   DYNO_TRY(const Json json, ParseJson(config, "--router-config"));
   DYNO_TRY(settings.kv, router::DecodeKvRouterConfig(json, "--router-config"));
-  if (settings.kv.predicted_ttl_secs) {
-    return UsageError("--router-config", "router_predicted_ttl_secs is not supported");
-  }
   return settings;
 }
 
@@ -239,6 +277,7 @@ Result<live::HandoffOptions> ReadPools(const WorkerFlags& f, std::uint64_t seed)
 Result<live::HttpOptions> ReadListenFlags(const ListenFlags& flags) {
   live::HttpOptions out = flags.options;
   out.body_bytes_max = flags.body_limit_mb << 20U;
+  out.header_bytes_max = flags.header_limit_kb << 10U;
   return out;
 }
 
@@ -328,6 +367,7 @@ Result<live::FrontendOptions> ReadApiFlags(const ApiFlags& flags) {
 void AddServeFlags(CLI::App& command, ServeFlags& f) {
   AddListenFlags(command, f.listen);
   AddWorkerFlags(command, f.worker);
+  RefuseWorkerFlags(command, LiveCommand::kServe);
   AddApiFlags(command, f.api);
   Add(command, kApi, "--router-mode", f.worker.router_mode, "MODE",
       "round-robin (default), random, least-loaded, power-of-two or kv");
@@ -338,12 +378,13 @@ void AddServeFlags(CLI::App& command, ServeFlags& f) {
 void AddMockerFlags(CLI::App& command, MockerFlags& f) {
   AddListenFlags(command, f.listen);
   AddWorkerFlags(command, f.worker);
+  RefuseWorkerFlags(command, LiveCommand::kMocker);
   Add(command, kPools, "--router-mode", f.worker.router_mode, "MODE",
       "In front of both pools: round-robin (default), random, least-loaded, power-of-two or kv");
   Add(command, kPools, "--router-config", f.worker.router_config, "JSON",
       "Fields of the KV router as a JSON object");
   Add(command, kWorkers, "--model-name", f.model, "NAME", "Served model (default mock)");
-  AddDiscoveryFlags(command, f.discovery, f.discovery_dir);
+  AddDiscoveryFlags(command, f.discovery);
   Add(command, kServer, "--advertise-host", f.advertise_host, "ADDRESS",
       "Address that frontends connect to (default --http-host)");
 }
@@ -357,7 +398,7 @@ void AddFrontendFlags(CLI::App& command, FrontendFlags& f) {
       "workers with --zmq-kv-events-ports");
   Add(command, kApi, "--router-config", f.router_config, "JSON",
       "Fields of the KV router as a JSON object");
-  AddDiscoveryFlags(command, f.discovery, f.discovery_dir);
+  AddDiscoveryFlags(command, f.discovery);
   Add(command, kServer, "--worker", f.workers, "URL",
       "Worker process, http://<address>:<port>; may be repeated");
   Add(command, kApi, "--migration-limit", f.api.options.migration_limit, "N",
@@ -384,7 +425,7 @@ Result<live::ServeOptions> ReadServeFlags(const ServeFlags& flags) {
 
 Result<live::MockerOptions> ReadMockerFlags(const MockerFlags& flags) {
   live::MockerOptions out;
-  DYNO_TRY_VOID(CheckDiscovery(flags.discovery));
+  DYNO_TRY(Discovery discovery, ReadDiscovery(flags.discovery));
   DYNO_TRY(out.worker, ReadWorkerFlags(flags.worker, 0));
   if (!out.worker.pools &&
       (flags.worker.router_mode != "round-robin" || !flags.worker.router_config.empty())) {
@@ -393,14 +434,15 @@ Result<live::MockerOptions> ReadMockerFlags(const MockerFlags& flags) {
   }
   DYNO_TRY(out.http, ReadListenFlags(flags.listen));
   out.model = flags.model;
-  out.discovery_dir = flags.discovery_dir;
+  out.discovery_dir = std::move(discovery.folder);
+  out.etcd = std::move(discovery.etcd);
   out.advertise_host = flags.advertise_host;
   return out;
 }
 
 Result<live::FrontendServerOptions> ReadFrontendFlags(const FrontendFlags& flags) {
   live::FrontendServerOptions out;
-  DYNO_TRY_VOID(CheckDiscovery(flags.discovery));
+  DYNO_TRY(Discovery discovery, ReadDiscovery(flags.discovery));
   DYNO_TRY(out.frontend, ReadApiFlags(flags.api));
   DYNO_TRY(const ModeName mode, ReadMode(flags.router_mode));
   DYNO_TRY(router::RouterSettings policy,
@@ -412,13 +454,15 @@ Result<live::FrontendServerOptions> ReadFrontendFlags(const FrontendFlags& flags
   }
   DYNO_TRY(out.http, ReadListenFlags(flags.listen));
   for (const std::string& url : flags.workers) {
-    DYNO_TRY(const live::WorkerAddress address, live::ParseWorkerAddress(url));
+    DYNO_TRY(const live::HttpAddress address, live::ResolveHttpAddress("--worker", url));
     out.addresses.push_back(address);
   }
-  if (out.addresses.empty() && flags.discovery_dir.empty()) {
-    return UsageError("--discovery-dir", "or --worker is needed: where are the workers?");
+  if (out.addresses.empty() && discovery.folder.empty() && !discovery.etcd) {
+    return UsageError("--discovery-dir",
+                      "or --etcd-endpoint or --worker is needed: where are the workers?");
   }
-  out.discovery_dir = flags.discovery_dir;
+  out.discovery_dir = std::move(discovery.folder);
+  out.etcd = std::move(discovery.etcd);
   out.limits = flags.api.limits;
   out.drain_ms = flags.api.drain_ms;
   return out;

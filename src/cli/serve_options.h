@@ -47,6 +47,7 @@ struct ApiFlags {
 struct ListenFlags {
   live::HttpOptions options;
   std::uint64_t body_limit_mb = 192;
+  std::uint32_t header_limit_kb = 64;
 };
 
 struct ServeFlags {
@@ -55,12 +56,19 @@ struct ServeFlags {
   ListenFlags listen;
 };
 
+// Where processes find each other.
+struct DiscoveryFlags {
+  std::string backend;  // empty: by what is given
+  std::string folder;
+  std::string etcd;
+  std::string etcd_prefix;
+};
+
 struct MockerFlags {
   WorkerFlags worker;
   ListenFlags listen;
   std::string model = "mock";
-  std::string discovery = "directory";
-  std::string discovery_dir;
+  DiscoveryFlags discovery;
   std::string advertise_host;
 };
 
@@ -69,8 +77,7 @@ struct FrontendFlags {
   std::string router_mode = "round-robin";
   std::string router_config;
   ListenFlags listen;
-  std::string discovery = "directory";
-  std::string discovery_dir;
+  DiscoveryFlags discovery;
   std::vector<std::string> workers;
 };
 

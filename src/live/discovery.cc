@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "base/text_file.h"
-#include "live/remote_link.h"
+#include "live/http_client.h"
 #include "live/worker_link.h"
 #include "live/worker_wire.h"
 
@@ -29,35 +29,12 @@ constexpr std::string_view kSuffix = ".worker.json";
 
 Result<DirectoryEntry> ReadEntry(const std::string& path) {
   DYNO_TRY(const TextFile file, TextFile::Read(path));
-  DYNO_TRY(const Json json, ParseJson(file.Text(), path));
-  const auto member = [&](std::string_view name) {
-    return json.is_object() ? json.Find(name) : nullptr;
-  };
-  const Json* id = member("id");
-  const Json* model = member("model");
-  const Json* url = member("url");
-  const Json* cards = member("workers");
-  if (id == nullptr || !id->is_string() || model == nullptr || !model->is_string() ||
-      url == nullptr || !url->is_string() || cards == nullptr || !cards->is_array()) {
-    return FailedError(path, "is no worker entry");
-  }
-  DirectoryEntry out = {.id = id->string(), .model = model->string(), .address = {}, .cards = {}};
-  DYNO_TRY(out.address, ParseWorkerAddress(url->string()));
-  for (const Json& item : cards->array()) {
-    DYNO_TRY(WorkerCard card, CardFromJson(item, path));
-    out.cards.push_back(std::move(card));
-  }
-  return out;
+  return ParseEntry(file.Text(), path);
 }
 
 }  // namespace
 
-Result<Registration> Registration::Make(const std::string& folder, const DirectoryEntry& entry) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) {
-    return FailedError(folder, "cannot create the discovery directory: " + error.message());
-  }
+std::string EntryText(const DirectoryEntry& entry) {
   Json json;
   json.Add("id", entry.id);
   json.Add("model", entry.model);
@@ -67,9 +44,40 @@ Result<Registration> Registration::Make(const std::string& folder, const Directo
     cards.array().push_back(CardToJson(card));
   }
   json.Add("workers", std::move(cards));
+  return DumpJson(json, {.indent = 1}) + "\n";
+}
+
+Result<DirectoryEntry> ParseEntry(std::string_view text, const std::string& where) {
+  DYNO_TRY(const Json json, ParseJson(text, where));
+  const auto member = [&](std::string_view name) {
+    return json.is_object() ? json.Find(name) : nullptr;
+  };
+  const Json* id = member("id");
+  const Json* model = member("model");
+  const Json* url = member("url");
+  const Json* cards = member("workers");
+  if (id == nullptr || !id->is_string() || model == nullptr || !model->is_string() ||
+      url == nullptr || !url->is_string() || cards == nullptr || !cards->is_array()) {
+    return FailedError(where, "is no worker entry");
+  }
+  DirectoryEntry out = {.id = id->string(), .model = model->string(), .address = {}, .cards = {}};
+  DYNO_TRY(out.address, ParseHttpAddress(where, url->string()));
+  for (const Json& item : cards->array()) {
+    DYNO_TRY(WorkerCard card, CardFromJson(item, where));
+    out.cards.push_back(std::move(card));
+  }
+  return out;
+}
+
+Result<Registration> Registration::Make(const std::string& folder, const DirectoryEntry& entry) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    return FailedError(folder, "cannot create the discovery directory: " + error.message());
+  }
   Registration out;
   out.path_ = (fs::path(folder) / (entry.id + std::string(kSuffix))).string();
-  out.content_ = DumpJson(json, {.indent = 1}) + "\n";
+  out.content_ = EntryText(entry);
   DYNO_TRY_VOID(WriteFileAtomically(out.path_, out.content_));
   return out;
 }

@@ -6,10 +6,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
-#include "live/remote_link.h"
+#include "live/http_client.h"
 #include "live/worker_link.h"
 
 namespace dynosim::live {
@@ -20,9 +21,13 @@ inline constexpr double kEntryLivesMs = 5000.0;
 struct DirectoryEntry {
   std::string id;  // of the process; a file name
   std::string model;
-  WorkerAddress address;
+  HttpAddress address;
   std::vector<WorkerCard> cards;  // worker by worker
 };
+
+// The JSON text of an entry, and back. `where` is for errors.
+std::string EntryText(const DirectoryEntry& entry);
+Result<DirectoryEntry> ParseEntry(std::string_view text, const std::string& where);
 
 // What a worker process tells about itself; withdrawn at the end.
 class Registration {

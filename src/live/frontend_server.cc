@@ -9,9 +9,9 @@
 #include "live/clock.h"
 #include "live/dispatcher.h"
 #include "live/frontend.h"
+#include "live/http_client.h"
 #include "live/http_server.h"
 #include "live/metrics.h"
-#include "live/remote_link.h"
 #include "live/serve.h"
 #include "live/serve_parts.h"
 #include "live/worker_watch.h"
@@ -50,11 +50,14 @@ Result<void> RunFrontend(const FrontendServerOptions& options) {
       watch.FollowKvEvents();
     }
   }
-  for (const WorkerAddress& address : options.addresses) {
+  for (const HttpAddress& address : options.addresses) {
     watch.WatchAddress(address);
   }
   if (!options.discovery_dir.empty()) {
     watch.WatchDirectory(options.discovery_dir);
+  }
+  if (options.etcd) {
+    watch.WatchEtcd(*options.etcd);
   }
   Shutdown shutdown(server, [&] { frontend.Drain(); }, options.drain_ms);
   server.OnSignal([&] { shutdown.OnSignal(); });

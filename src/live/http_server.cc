@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,9 @@ namespace {
 // Bytes that a client may send ahead while its last request is answered.
 constexpr std::size_t kReadAhead = 256U << 10;
 constexpr std::size_t kReadSize = 16U << 10;
+// How long a client may take to read the last answer and close.
+constexpr double kLingerMs = 10000.0;
+using Steady = std::chrono::steady_clock;
 
 // Open streams need descriptors: the soft limit rises to the hard one, within reason.
 void RaiseDescriptorLimit() {
@@ -89,6 +93,8 @@ struct HttpServer::State {
 
   void Accept();
   void AwaitSignal();
+  // Closes the connections whose time is up, and again after a while.
+  void Sweep();
 
   HttpOptions options;
   Handler handler;
@@ -96,9 +102,10 @@ struct HttpServer::State {
   tcp::acceptor acceptor{context};
   asio::signal_set signals{context};
   asio::steady_timer accept_retry{context};
+  asio::steady_timer sweep{context};
   std::function<void()> on_signal;
   std::size_t exchanges = 0;
-  std::size_t connections = 0;
+  std::unordered_set<Connection*> connections;
 };
 
 // One connection. It is its own Exchange: one request is answered at a time.
@@ -106,16 +113,27 @@ class HttpServer::State::Connection final : public Exchange,
                                             public std::enable_shared_from_this<Connection> {
  public:
   Connection(State& state, tcp::socket socket) : state_(state), socket_(std::move(socket)) {
-    ++state_.connections;
+    state_.connections.insert(this);
   }
-  ~Connection() override { --state_.connections; }
+  ~Connection() override { state_.connections.erase(this); }
 
   void Start() {
     error_code ignored;
     socket_.set_option(tcp::no_delay(true), ignored);
     socket_.non_blocking(true, ignored);
     NewParser();
+    AllowMs(state_.options.header_timeout_ms);
     Read();
+  }
+
+  // Whether the time for what is awaited is up, and what follows.
+  bool due(Steady::time_point now) const { return !gone_ && now >= deadline_; }
+  void OnTime() {
+    if (in_request_ && !answering_ && !closing_) {
+      Refuse(408, "the request was not complete in time");
+    } else {
+      Close();
+    }
   }
 
   void AddHeader(std::string name, std::string value) override {
@@ -190,8 +208,17 @@ class HttpServer::State::Connection final : public Exchange,
   bool started() const override { return started_; }
 
  private:
+  // The answer is complete: the client takes it, and asks again or closes.
+  void AwaitClient() { AllowMs(closing_ ? kLingerMs : state_.options.idle_timeout_ms); }
+
+  void AllowMs(double ms) {
+    deadline_ = Steady::now() + std::chrono::duration_cast<Steady::duration>(
+                                    std::chrono::duration<double, std::milli>(ms));
+  }
+
   void NewParser() {
     parser_.emplace();
+    in_request_ = false;
     parser_->eager(true);
     parser_->body_limit(state_.options.body_bytes_max);
     parser_->header_limit(state_.options.header_bytes_max);
@@ -215,6 +242,9 @@ class HttpServer::State::Connection final : public Exchange,
       Close();
       return;
     }
+    if (closing_) {
+      return Read();  // what comes after the last answer is nobody's
+    }
     in_.commit(bytes);
     Parse();
     Read();
@@ -222,36 +252,78 @@ class HttpServer::State::Connection final : public Exchange,
 
   // Feeds what has been read to the parser, unless an answer is in progress.
   void Parse() {
-    while (!answering_ && !gone_ && in_.size() > 0) {
+    while (!answering_ && !closing_ && !gone_ && in_.size() > 0) {
+      if (!in_request_) {
+        in_request_ = true;
+        AllowMs(state_.options.header_timeout_ms);
+      }
+      const bool had_header = parser_->is_header_done();
       error_code error;
       const std::size_t used = parser_->put(in_.data(), error);
+      const bool folded = !had_header && HasFoldedLine(in_.data().data(), used);
       in_.consume(used);
-      if (error == http::error::need_more) {
-        Continue();
-        return;
-      }
-      if (error) {
+      if (error && error != http::error::need_more) {
         Refuse(StatusOf(error), error.message());
         return;
       }
-      if (parser_->is_header_done() && !KnownFraming()) {
-        Refuse(400, "unknown transfer-encoding");
-        return;
+      if (parser_->is_header_done()) {
+        const std::string_view wrong =
+            folded ? "a header goes on in the next line" : AmbiguousHeader();
+        if (!wrong.empty()) {
+          Refuse(400, std::string(wrong));
+          return;
+        }
+        AllowMs(state_.options.body_timeout_ms);
       }
       if (parser_->is_done()) {
         Handle();
-      } else if (used == 0) {
+        continue;
+      }
+      Continue();
+      if (error || used == 0) {
+        if (in_.size() > state_.options.header_bytes_max) {
+          Refuse(parser_->is_header_done() ? 400 : 431, "a line is too long");
+        }
         return;
-      } else {
-        Continue();
       }
     }
   }
 
-  // A body of unknown length would be taken for the next request.
-  bool KnownFraming() const {
-    const auto encoding = parser_->get()[http::field::transfer_encoding];
-    return encoding.empty() || boost::beast::iequals(encoding, "chunked");
+  // A line that continues the header above it is read differently by different programs.
+  static bool HasFoldedLine(const void* data, std::size_t size) {
+    const std::string_view text(static_cast<const char*>(data), size);
+    const std::string_view head = text.substr(0, text.find("\r\n\r\n"));
+    return head.find("\r\n ") != std::string_view::npos ||
+           head.find("\r\n\t") != std::string_view::npos;
+  }
+
+  // What two programs may read as different requests; empty when there is nothing. A body of
+  // unknown length would be taken for the next request.
+  std::string_view AmbiguousHeader() const {
+    const auto& head = parser_->get();
+    const auto encoding = head[http::field::transfer_encoding];
+    if (!encoding.empty()) {
+      if (!boost::beast::iequals(encoding, "chunked") ||
+          head.count(http::field::transfer_encoding) > 1) {
+        return "unknown transfer-encoding";
+      }
+      if (head.version() < 11) {
+        return "transfer-encoding needs HTTP/1.1";
+      }
+      if (head.count(http::field::content_length) > 0) {
+        return "both content-length and transfer-encoding";
+      }
+    }
+    const auto length = head[http::field::content_length];
+    if (head.count(http::field::content_length) > 1 ||
+        length.find_first_not_of("0123456789") != boost::beast::string_view::npos) {
+      return "content-length must be one number";
+    }
+    const auto hosts = head.count(http::field::host);
+    if (hosts > 1 || (hosts == 0 && head.version() >= 11)) {
+      return "there must be one host header";
+    }
+    return {};
   }
 
   // Answers "Expect: 100-continue", which large bodies come with.
@@ -278,6 +350,7 @@ class HttpServer::State::Connection final : public Exchange,
   }
 
   void BeginAnswer(unsigned version, bool keep_alive, bool head_only) {
+    deadline_ = Steady::time_point::max();
     version_ = version;
     keep_alive_ = keep_alive;
     head_only_ = head_only;
@@ -338,6 +411,10 @@ class HttpServer::State::Connection final : public Exchange,
     --state_.exchanges;
     on_gone_ = nullptr;
     closing_ = !keep_alive_;
+    AwaitClient();
+    if (closing_) {
+      in_.consume(in_.size());
+    }
     Send();
     if (!closing_ && !gone_) {
       // The next request may be here already; not from inside the handler.
@@ -385,9 +462,12 @@ class HttpServer::State::Connection final : public Exchange,
       self->waiting_ = false;
       if (error) {
         self->Close();
-      } else {
-        self->Send();
+        return;
       }
+      if (!self->answering_) {
+        self->AwaitClient();
+      }
+      self->Send();
     });
   }
 
@@ -417,6 +497,8 @@ class HttpServer::State::Connection final : public Exchange,
   std::string extra_;  // header lines
   std::function<void()> on_gone_;
   unsigned version_ = 11;
+  Steady::time_point deadline_ = Steady::time_point::max();  // for what is awaited now
+  bool in_request_ = false;                                  // some of it has come
   bool reading_ = false, waiting_ = false, closing_ = false, gone_ = false;
   bool answering_ = false, started_ = false, chunked_ = false, keep_alive_ = true;
   bool head_only_ = false, asked_to_continue_ = false;
@@ -439,6 +521,30 @@ void HttpServer::State::Accept() {
     }
     std::make_shared<Connection>(*this, std::move(socket))->Start();
     Accept();
+  });
+}
+
+void HttpServer::State::Sweep() {
+  const double shortest = std::min(
+      {options.header_timeout_ms, options.body_timeout_ms, options.idle_timeout_ms, kLingerMs});
+  sweep.expires_after(std::chrono::duration_cast<Steady::duration>(
+      std::chrono::duration<double, std::milli>(std::clamp(shortest / 8.0, 5.0, 1000.0))));
+  sweep.async_wait([this](error_code error) {
+    if (error) {
+      return;
+    }
+    const Steady::time_point now = Steady::now();
+    // A connection that closes may end here.
+    std::vector<std::shared_ptr<Connection>> all;
+    for (Connection* connection : connections) {
+      if (connection->due(now)) {
+        all.push_back(connection->shared_from_this());
+      }
+    }
+    for (const auto& connection : all) {
+      connection->OnTime();
+    }
+    Sweep();
   });
 }
 
@@ -482,6 +588,7 @@ Result<void> HttpServer::Listen() {
         "", fmt::format("cannot listen on {}:{}: {}", options.host, options.port, error.message()));
   }
   state_->Accept();
+  state_->Sweep();
   return {};
 }
 
@@ -493,7 +600,7 @@ void HttpServer::StopAccepting() {
   state_->acceptor.close(ignored);
 }
 std::size_t HttpServer::open_exchanges() const { return state_->exchanges; }
-std::size_t HttpServer::connections() const { return state_->connections; }
+std::size_t HttpServer::connections() const { return state_->connections.size(); }
 
 boost::asio::io_context& HttpServer::context() { return state_->context; }
 

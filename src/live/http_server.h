@@ -4,7 +4,8 @@
 // but Post belong to the thread in Run.
 //
 // A client that goes away is noticed at once, also while its answer is still computed. A slow
-// reader has its own buffer; when that is full, its connection is closed.
+// reader has its own buffer; when that is full, its connection is closed. What two programs could
+// read as different requests (RFC 9112, 11.2) is refused and the connection closed.
 #pragma once
 
 #include <cstddef>
@@ -72,6 +73,9 @@ struct HttpOptions {
   std::uint64_t body_bytes_max = 192ULL << 20;
   std::uint32_t header_bytes_max = 64U << 10;
   std::uint64_t unsent_bytes_max = 16ULL << 20;
+  double header_timeout_ms = 30000.0;  // from the first byte of a request to the end of its header
+  double body_timeout_ms = 60000.0;    // between two parts of a body
+  double idle_timeout_ms = 75000.0;    // between two requests of a connection
   int backlog = 4096;
 };
 

@@ -19,6 +19,7 @@
 #include "live/discovery.h"
 #include "live/dispatcher.h"
 #include "live/engine_host.h"
+#include "live/etcd_store.h"
 #include "live/http_server.h"
 #include "live/live_request.h"
 #include "live/metrics.h"
@@ -190,24 +191,31 @@ Result<void> RunMocker(const MockerOptions& options) {
   }
   WorkerServer worker_server(worker, dispatcher, host, process);
   handler = &worker_server;
+  const DirectoryEntry entry = {
+      .id = process,
+      .model = options.model,
+      .address = {.host =
+                      options.advertise_host.empty() ? options.http.host : options.advertise_host,
+                  .port = server.port()},
+      .cards = cards};
   Registration registration;
   bool withdrawn = options.discovery_dir.empty();
   if (!withdrawn) {
-    const std::string& advertised =
-        options.advertise_host.empty() ? options.http.host : options.advertise_host;
-    DYNO_TRY(registration,
-             Registration::Make(options.discovery_dir,
-                                {.id = process,
-                                 .model = options.model,
-                                 .address = {.host = advertised, .port = server.port()},
-                                 .cards = cards}));
+    DYNO_TRY(registration, Registration::Make(options.discovery_dir, entry));
     Beat(server, registration, withdrawn);
+  }
+  std::unique_ptr<EtcdRegistration> etcd;
+  if (options.etcd) {
+    etcd = std::make_unique<EtcdRegistration>(*options.etcd, entry);
   }
   // Streams go on to their end, without a limit; new ones do not come, as the entry has gone.
   Shutdown shutdown(
       server,
       [&] {
         worker_server.Drain();
+        if (etcd != nullptr) {
+          etcd->Withdraw();
+        }
         if (!std::exchange(withdrawn, true)) {
           registration.Withdraw();
         }

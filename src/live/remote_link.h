@@ -11,25 +11,17 @@
 
 #include "base/result.h"
 #include "live/engine_host.h"
+#include "live/http_client.h"
 #include "live/http_server.h"
 #include "live/live_request.h"
 #include "live/worker_link.h"
 
 namespace dynosim::live {
 
-struct WorkerAddress {
-  std::string host = "127.0.0.1";
-  std::uint16_t port = 0;
-  friend bool operator==(const WorkerAddress&, const WorkerAddress&) = default;
-};
-
-// "http://host:port".
-Result<WorkerAddress> ParseWorkerAddress(const std::string& url);
-
 class RemoteLink final : public WorkerLink {
  public:
   // `deliver` gets the events of this worker's streams.
-  RemoteLink(HttpServer& server, const WorkerAddress& address, std::uint32_t index, WorkerCard card,
+  RemoteLink(HttpServer& server, const HttpAddress& address, std::uint32_t index, WorkerCard card,
              std::function<void(std::vector<StreamEvent>&&)> deliver);
   ~RemoteLink() override;
 
@@ -45,7 +37,7 @@ class RemoteLink final : public WorkerLink {
 };
 
 // Asks a worker process for the cards of its workers; `done` gets them or the error.
-void FetchCards(HttpServer& server, const WorkerAddress& address,
+void FetchCards(HttpServer& server, const HttpAddress& address,
                 std::function<void(Result<std::vector<WorkerCard>>)> done);
 
 }  // namespace dynosim::live

@@ -13,10 +13,11 @@
 #include "engine/settings.h"
 #include "live/dispatcher.h"
 #include "live/engine_host.h"
+#include "live/etcd_store.h"
 #include "live/frontend.h"
 #include "live/handoff_coordinator.h"
+#include "live/http_client.h"
 #include "live/http_server.h"
-#include "live/remote_link.h"
 #include "live/serve_parts.h"
 #include "live/worker_link.h"
 #include "router/config.h"
@@ -70,7 +71,8 @@ struct MockerOptions {
   WorkerOptions worker;
   std::string model = "mock";
   HttpOptions http;
-  std::string discovery_dir;   // empty: not registered
+  std::string discovery_dir;  // empty: not there
+  std::optional<EtcdOptions> etcd{};
   std::string advertise_host;  // empty: the host that is bound
   OnListening on_listening;
 };
@@ -81,8 +83,9 @@ struct FrontendServerOptions {
   BusyLimits limits;
   FrontendOptions frontend;
   HttpOptions http;
-  std::string discovery_dir;  // empty: only the list
-  std::vector<WorkerAddress> addresses;
+  std::string discovery_dir;  // empty: none
+  std::optional<EtcdOptions> etcd{};
+  std::vector<HttpAddress> addresses;
   double drain_ms = 5000.0;
   OnListening on_listening;
 };

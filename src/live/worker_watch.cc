@@ -15,6 +15,8 @@
 #include "live/discovery.h"
 #include "live/dispatcher.h"
 #include "live/engine_host.h"
+#include "live/etcd_store.h"
+#include "live/http_client.h"
 #include "live/http_server.h"
 #include "live/kv_event_codec.h"
 #include "live/kv_subscriber.h"
@@ -37,13 +39,18 @@ void WorkerWatch::WatchDirectory(std::string folder) {
   LookAtDirectory();
 }
 
-void WorkerWatch::WatchAddress(const WorkerAddress& address) { LookAtAddress(address); }
+void WorkerWatch::WatchEtcd(EtcdOptions options) {
+  etcd_ = std::move(options);
+  LookAtEtcd();
+}
+
+void WorkerWatch::WatchAddress(const HttpAddress& address) { LookAtAddress(address); }
 
 bool WorkerWatch::Known(const std::string& id) const {
   return std::ranges::find(workers_, id, &Watched::id) != workers_.end();
 }
 
-void WorkerWatch::Add(const WorkerAddress& address, std::uint32_t index, const WorkerCard& card) {
+void WorkerWatch::Add(const HttpAddress& address, std::uint32_t index, const WorkerCard& card) {
   if (Known(card.id)) {
     return;
   }
@@ -128,7 +135,23 @@ void WorkerWatch::OnEvents(const std::string& id, const std::vector<StreamEvent>
 }
 
 void WorkerWatch::LookAtDirectory() {
-  const std::vector<DirectoryEntry> entries = ListDirectory(folder_);
+  Apply(ListDirectory(folder_));
+  server_.After(kLookEveryMs, [this] { LookAtDirectory(); });
+}
+
+void WorkerWatch::LookAtEtcd() {
+  ListEtcd(server_.context(), etcd_, [this](const Result<std::vector<DirectoryEntry>>& entries) {
+    if (entries) {
+      etcd_silent_ = false;
+      Apply(*entries);
+    } else if (!std::exchange(etcd_silent_, true)) {
+      std::fprintf(stderr, "dynosim: warning: %s\n", entries.error().Text().c_str());
+    }
+    server_.After(kLookEveryMs, [this] { LookAtEtcd(); });
+  });
+}
+
+void WorkerWatch::Apply(const std::vector<DirectoryEntry>& entries) {
   std::vector<std::string> alive;
   for (const DirectoryEntry& entry : entries) {
     if (entry.model != model_) {
@@ -148,10 +171,9 @@ void WorkerWatch::LookAtDirectory() {
       Refollow();
     }
   }
-  server_.After(kLookEveryMs, [this] { LookAtDirectory(); });
 }
 
-void WorkerWatch::LookAtAddress(const WorkerAddress& address) {
+void WorkerWatch::LookAtAddress(const HttpAddress& address) {
   FetchCards(server_, address, [this, address](Result<std::vector<WorkerCard>> cards) {
     if (cards) {
       for (std::uint32_t index = 0; index < cards->size(); ++index) {

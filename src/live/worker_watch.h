@@ -8,8 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "live/discovery.h"
 #include "live/dispatcher.h"
 #include "live/engine_host.h"
+#include "live/etcd_store.h"
+#include "live/http_client.h"
 #include "live/http_server.h"
 #include "live/kv_event_codec.h"
 #include "live/kv_subscriber.h"
@@ -29,20 +32,24 @@ class WorkerWatch {
   // The dispatcher hears of the caches of all workers that publish KV events.
   void FollowKvEvents();
   void WatchDirectory(std::string folder);
+  // A store that does not answer leaves everything as it is.
+  void WatchEtcd(EtcdOptions options);
   // Asks for the cards until the process answers, and again when its workers are lost.
-  void WatchAddress(const WorkerAddress& address);
+  void WatchAddress(const HttpAddress& address);
 
  private:
   struct Watched {
     std::string id;
     std::uint32_t place = 0;
-    WorkerAddress address;
+    HttpAddress address;
     WorkerCard card;
   };
 
   void LookAtDirectory();
-  void LookAtAddress(const WorkerAddress& address);
-  void Add(const WorkerAddress& address, std::uint32_t index, const WorkerCard& card);
+  void LookAtEtcd();
+  void Apply(const std::vector<DirectoryEntry>& entries);
+  void LookAtAddress(const HttpAddress& address);
+  void Add(const HttpAddress& address, std::uint32_t index, const WorkerCard& card);
   void OnEvents(const std::string& id, const std::vector<StreamEvent>& events);
   bool Known(const std::string& id) const;
   void Refollow();
@@ -52,6 +59,8 @@ class WorkerWatch {
   Dispatcher& dispatcher_;
   std::string model_;
   std::string folder_;
+  EtcdOptions etcd_;
+  bool etcd_silent_ = false;
   std::vector<Watched> workers_;
   std::vector<std::string> refused_;          // workers that do not fit to the others
   std::unique_ptr<KvSubscriber> subscriber_;  // null: nobody wants events

@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "base/base64.h"
 #include "report/json_writer.h"
 #include "sim/outcome.h"
 
@@ -25,31 +26,13 @@ namespace {
 // The page reads the bytes as they are.
 static_assert(std::endian::native == std::endian::little);
 
-std::string Base64(std::span<const std::byte> bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::size_t left = std::min<std::size_t>(3, bytes.size() - i);
-    std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 3; ++k) {
-      group = (group << 8) | (k < left ? std::to_integer<std::uint32_t>(bytes[i + k]) : 0U);
-    }
-    for (std::size_t k = 0; k < 4; ++k) {
-      text += k <= left ? kDigits[(group >> (18 - 6 * k)) & 63U] : '=';
-    }
-  }
-  return text;
-}
-
 template <class T>
 void Column(JsonWriter& out, std::string_view type, std::span<const T> values) {
   out.BeginObject();
   out.Key("type");
   out.String(type);
   out.Key("base64");
-  out.String(Base64(std::as_bytes(values)));
+  out.String(EncodeBase64(std::as_bytes(values)));
   out.EndObject();
 }
 

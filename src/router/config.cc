@@ -114,7 +114,8 @@ void IndexFields(Decoder& v, KvRouterConfig& config) {
   if (config.lru_cache && config.use_kv_events) {
     v.Fail("router_approximate_cache_policy", "lru requires use_kv_events=false");
   }
-  v.Field("router_predicted_ttl_secs", config.predicted_ttl_secs, config::kNonNegative);
+  v.Doc("serve with events: seconds that a placement also counts as cached, before events say so.")
+      .Field("router_predicted_ttl_secs", config.predicted_ttl_secs, config::kNonNegative);
   if (config.predicted_ttl_secs && !config.use_kv_events) {
     v.Fail("router_predicted_ttl_secs", "requires use_kv_events=true");
   }

@@ -42,6 +42,9 @@ KvRouter::KvRouter(const PoolShape& shape, const KvRouterOptions& options)
       index_(shape.targets()),
       ttl_(index_, options.ttl),
       lru_(index_, shape.targets(), options.lru_blocks),
+      predicted_index_(shape.targets()),
+      predicted_(predicted_index_, {.ttl_ms = options.predicted_ttl_ms.value_or(0.0)}),
+      predicts_(options.predicted_ttl_ms.has_value() && caches_ == CacheSource::kEvents),
       load_(shape.targets(), {.blocks = config_.track_active_blocks,
                               .share_blocks = config_.assume_kv_reuse,
                               .prefill_tokens = config_.track_prefill_tokens}),
@@ -72,11 +75,28 @@ KvRouter::Waiting KvRouter::Take(const Arrival& arrival, double now_ms) {
   if (caches_ != CacheSource::kNone) {
     ttl_.Expire(now_ms);
     index_.Match(w.tracked.extents, w.tracked.full_blocks, w.overlaps);
+    if (predicts_) {
+      AddPredicted(w, now_ms);
+    }
     for (const PrefixMatch& match : w.overlaps) {
       w.best_overlap = std::max(w.best_overlap, match.blocks);
     }
   }
   return w;
+}
+
+// A target's overlap is the greater of what events say and what placements promise.
+void KvRouter::AddPredicted(Waiting& w, double now_ms) {
+  predicted_.Expire(now_ms);
+  predicted_index_.Match(w.tracked.extents, w.tracked.full_blocks, matches_);
+  for (const PrefixMatch& match : matches_) {
+    const auto known = std::ranges::find(w.overlaps, match.target, &PrefixMatch::target);
+    if (known == w.overlaps.end()) {
+      w.overlaps.push_back(match);
+    } else {
+      known->blocks = std::max(known->blocks, match.blocks);
+    }
+  }
 }
 
 Result<void> KvRouter::Place(const Arrival& arrival, double now_ms, std::vector<Decision>& out) {
@@ -234,6 +254,8 @@ Decision KvRouter::Admit(Waiting& w, double now_ms) {
     ttl_.OnPlaced(target, tracked.extents, tracked.full_blocks, now_ms);
   } else if (caches_ == CacheSource::kLru) {
     lru_.OnPlaced(target, tracked.extents, tracked.full_blocks);
+  } else if (predicts_) {
+    predicted_.OnPlaced(target, tracked.extents, tracked.full_blocks, now_ms);
   }
   return decision;
 }

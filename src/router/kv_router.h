@@ -44,6 +44,8 @@ struct KvRouterOptions {
   CacheSource caches = CacheSource::kEvents;
   TtlRule ttl{};               // kTtl
   std::size_t lru_blocks = 0;  // kLru: blocks of a target
+  // kEvents: placements count as cached for this long, before and beside what events say.
+  std::optional<double> predicted_ttl_ms{};
 };
 
 class KvRouter final : public Router {
@@ -73,6 +75,7 @@ class KvRouter final : public Router {
   };
 
   Waiting Take(const Arrival& arrival, double now_ms);
+  void AddPredicted(Waiting& waiting, double now_ms);
   Decision Admit(Waiting& waiting, double now_ms);
   // Costs of all targets, into costs_; terms as well when they are captured.
   void Evaluate(const Waiting& waiting, std::vector<Candidate>& terms);
@@ -92,6 +95,9 @@ class KvRouter final : public Router {
   PresenceIndex index_;
   TtlCache ttl_;
   LruCache lru_;
+  PresenceIndex predicted_index_;
+  TtlCache predicted_;
+  bool predicts_;
   LoadTracker load_;
   PolicyQueue queue_;
   FlatMap<std::uint32_t, TrackedRequest> placed_;          // requests on a target

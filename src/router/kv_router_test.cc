@@ -235,6 +235,24 @@ TEST_F(KvRouterTest, WithoutEventsPlacementsStandForCachesUntilTheyAreOld) {
   EXPECT_EQ(made_[0].overlap->best_available, 0U);
 }
 
+TEST_F(KvRouterTest, PredictedBlocksCountBesideThoseOfEventsUntilTheyAreOld) {
+  KvRouter& router = Make({.config = {.track_active_blocks = false, .track_prefill_tokens = false},
+                           .capture_candidates = true,
+                           .predicted_ttl_ms = 100.0},
+                          3);
+  router.OnStored(0, Blocks(1, 2));
+  router.OnStored(2, Blocks(1, 5));
+  Place(1, 40, 0.0, Target{.worker = 1});  // no event says so yet
+  Place(1, 40, 50.0, Target{.worker = 0});
+  EXPECT_EQ(made_[0].candidates[0].overlap_blocks, 2U);
+  EXPECT_EQ(made_[0].candidates[1].overlap_blocks, 4U);
+  EXPECT_EQ(made_[0].candidates[2].overlap_blocks, 4U);
+  Place(1, 60, 120.0, Target{.worker = 2});
+  EXPECT_EQ(made_[0].candidates[0].overlap_blocks, 4U);  // placed at 50
+  EXPECT_EQ(made_[0].candidates[1].overlap_blocks, 0U);  // too old
+  EXPECT_EQ(made_[0].candidates[2].overlap_blocks, 5U);  // the events know more
+}
+
 TEST_F(KvRouterTest, WithoutEventsAnLruCacheOfTheTargetsSizeLosesWhatItWouldLose) {
   KvRouter& router = Make({.caches = CacheSource::kLru, .lru_blocks = 5}, 1);
   router.Terminal(Place(1, 40), 1.0, made_);

@@ -36,6 +36,9 @@ Made MakeKvRouter(const RouterSettings& settings, const PoolShape& shape, PoolRo
     options.ttl.ttl_ms = settings.kv.ttl_secs * 1000.0;
     options.lru_blocks = shape.pool_blocks;
   }
+  if (settings.live && settings.kv.predicted_ttl_secs) {
+    options.predicted_ttl_ms = *settings.kv.predicted_ttl_secs * 1000.0;
+  }
   if (role == PoolRole::kPrefill) {
     options.config = PrefillPoolConfig(settings.kv);
   }

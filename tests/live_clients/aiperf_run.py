@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """AIPerf against `dynosim serve`, chat and completions, with fixed times of 20 and 5 ms: checks
-counts, usage and server metrics, and prints the latencies beside those of the model."""
+counts, usage and server metrics, and prints a table. "model" is a request alone: TTFT 20, ITL 5 ms;
+the error columns are what AIPerf saw less that, the server columns what the workers measured."""
 import glob
 import json
 import os
@@ -10,7 +11,7 @@ import tempfile
 
 from server import Server, arguments
 
-OUTPUT = 128
+OUTPUT, TTFT_MS, ITL_MS = 128, 20.0, 5.0
 
 
 def profile(server, kind, concurrency, requests, folder):
@@ -35,27 +36,39 @@ def main():
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 4])
     parser.add_argument("--kinds", nargs="*", default=["chat", "completions"])
     args = parser.parse_args()
-    print("| kind | workers | concurrency | requests | TTFT mean, ms | ITL mean, ms | tokens/s |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    columns = ["kind", "workers", "concurrency", "requests", "output tokens", "server agrees",
+               "TTFT", "error", "server", "ITL", "error", "server", "tokens/s"]
+    print("| " + " | ".join(columns) + " |")
+    print("|" + " --- |" * len(columns))
     for kind in args.kinds:
         for workers in args.workers:
             for concurrency in args.concurrency:
                 requests = {1: 10, 8: 40}.get(concurrency, 192)
-                flags = ["--num-workers", str(workers), "--prefill-ms", "20", "--decode-ms", "5"]
+                flags = ["--num-workers", str(workers), "--prefill-ms", str(TTFT_MS),
+                         "--decode-ms", str(ITL_MS)]
                 with Server(args.bin, flags) as server, tempfile.TemporaryDirectory() as folder:
                     report = profile(server, kind, concurrency, requests, folder)
                     assert report["request_count"]["avg"] == requests, report["request_count"]
                     assert not (report.get("error_request_count") or {}).get("avg")
                     assert report["output_sequence_length"]["avg"] == OUTPUT
                     endpoint = {"chat": "chat_completions"}.get(kind, kind)
-                    assert server.total("dynamo_frontend_requests", endpoint=endpoint,
-                                        status="success") == requests
-                    assert server.total("vllm:generation_tokens") == requests * OUTPUT
-                    assert server.total("vllm:num_requests_running") == 0
-                print(f"| {kind} | {workers} | {concurrency} | {requests} "
-                      f"| {report['time_to_first_token']['avg']:.2f} "
-                      f"| {report['inter_token_latency']['avg']:.3f} "
+                    agrees = (
+                        server.total("dynamo_frontend_requests", endpoint=endpoint,
+                                     status="success") == requests
+                        and server.total("vllm:generation_tokens") == requests * OUTPUT
+                        and server.total("dynamo_frontend_output_tokens") == requests * OUTPUT
+                        and server.total("vllm:num_requests_running") == 0)
+                    worker_ttft = 1000 * server.mean("vllm:time_to_first_token_seconds")
+                    worker_itl = 1000 * server.mean("vllm:inter_token_latency_seconds")
+                ttft = report["time_to_first_token"]["avg"]
+                itl = report["inter_token_latency"]["avg"]
+                tokens = report["output_sequence_length"]["avg"] * requests
+                print(f"| {kind} | {workers} | {concurrency} | {requests} | {tokens:.0f} "
+                      f"| {'yes' if agrees else 'NO'} "
+                      f"| {ttft:.2f} | {ttft - TTFT_MS:+.2f} | {worker_ttft:.2f} "
+                      f"| {itl:.3f} | {itl - ITL_MS:+.3f} | {worker_itl:.3f} "
                       f"| {report['output_token_throughput']['avg']:.0f} |", flush=True)
+                assert agrees, "the server's counters differ"
 
 
 if __name__ == "__main__":

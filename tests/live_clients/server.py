@@ -67,6 +67,13 @@ class Server:
                    if all(s.labels.get(k) == v for k, v in labels.items())
                    and not s.name.endswith("_created"))
 
+    def mean(self, family):
+        """Mean over all series of a histogram."""
+        samples = self.metrics()[family].samples
+        total, count = (sum(s.value for s in samples if s.name.endswith(end))
+                        for end in ("_sum", "_count"))
+        return total / count
+
 
 def check_histogram(family):
     buckets, counts = {}, {}

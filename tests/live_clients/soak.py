@@ -62,6 +62,8 @@ def main():
             if not any(left.values()):
                 break
             time.sleep(0.1)
+        blocks = server.total("dynosim_kv_blocks", state="active")
+        left["dynosim_kv_blocks active"] = blocks
         print(f"{args.seconds:.0f} s: {counts[0]} clients left, {counts[1]} answers whole; "
               f"memory {before:.0f} MB, then {after:.0f} MB; {left}")
         assert not any(left.values()), left
