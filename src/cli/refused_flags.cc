@@ -51,11 +51,8 @@ constexpr std::array kOfFrontends = {
 };
 
 void Refuse(CLI::App& command, const RefusedFlag& flag) {
-  command
-      .add_option_function<std::string>(flag.names,
-                                        [flag](const std::string& /*value*/) {
-                                          throw CLI::ValidationError(flag.names, flag.instead);
-                                        })
+  command.add_option(flag.names)
+      ->check(CLI::Validator([flag](const std::string&) { return std::string(flag.instead); }, ""))
       ->expected(0, 1)
       ->group("");
 }

@@ -10,9 +10,9 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -105,7 +105,7 @@ struct HttpServer::State {
   asio::steady_timer sweep{context};
   std::function<void()> on_signal;
   std::size_t exchanges = 0;
-  std::unordered_set<Connection*> connections;
+  std::set<Connection*> connections;
 };
 
 // One connection. It is its own Exchange: one request is answered at a time.
