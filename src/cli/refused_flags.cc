@@ -50,11 +50,15 @@ constexpr std::array kOfFrontends = {
     RefusedFlag{"--sglang-generate", kFrontends},
 };
 
+// Not in the help. An error names only options of a group, so the option gets one then.
 void Refuse(CLI::App& command, const RefusedFlag& flag) {
-  command.add_option(flag.names)
-      ->check(CLI::Validator([flag](const std::string&) { return std::string(flag.instead); }, ""))
-      ->expected(0, 1)
-      ->group("");
+  CLI::Option* const option = command.add_option(flag.names);
+  option->expected(0, 1)->group("")->check(CLI::Validator(
+      [option, flag](const std::string&) {
+        option->group("Refused");
+        return std::string(flag.instead);
+      },
+      ""));
 }
 
 }  // namespace

@@ -98,6 +98,7 @@ struct HttpServer::State {
 
   HttpOptions options;
   Handler handler;
+  std::set<Connection*> connections;  // the context ends first, and with it those that are left
   asio::io_context context{1};
   tcp::acceptor acceptor{context};
   asio::signal_set signals{context};
@@ -105,7 +106,6 @@ struct HttpServer::State {
   asio::steady_timer sweep{context};
   std::function<void()> on_signal;
   std::size_t exchanges = 0;
-  std::set<Connection*> connections;
 };
 
 // One connection. It is its own Exchange: one request is answered at a time.
