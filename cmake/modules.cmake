@@ -97,7 +97,8 @@ function(dyno_add_python_module)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/python/*.cc)
   nanobind_add_module(_core NB_STATIC NOMINSIZE ${sources})
   target_link_libraries(_core PRIVATE dynosim_cli)
-  # The headers of nanobind and Python are not written for these.
+  # The sources and headers of nanobind and Python are not written for our warnings.
+  target_compile_options(nanobind-static PRIVATE -w)
   target_include_directories(_core SYSTEM PRIVATE ${NB_DIR}/include ${Python_INCLUDE_DIRS})
   target_link_options(_core PRIVATE -Wl,--exclude-libs,ALL)
   install(TARGETS _core LIBRARY DESTINATION dynosim)

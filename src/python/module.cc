@@ -72,7 +72,8 @@ RunCalls CallsOf(const nb::callable& warn) {
                 if (PyErr_Occurred() == nullptr) {
                   CallPython(warn, text);
                 }
-              }};
+              },
+          .sample = {}};
 }
 
 // Of a run that has ended; an exception of something it called comes first.
