@@ -93,7 +93,7 @@ Result<void> EtcdRegistration::Renew() {
   if (!lease_.empty()) {
     request.Add("ID", lease_);
     DYNO_TRY(const Json kept, Call(options_, "lease/keepalive", request));
-    if (std::atoll(Number(kept, "TTL").c_str()) > 0) {
+    if (std::strtoll(Number(kept, "TTL").c_str(), nullptr, 10) > 0) {
       return {};
     }
     lease_.clear();
