@@ -33,8 +33,8 @@ if(DYNO_SANITIZE)
   add_link_options(-fsanitize=${sanitizers})
   add_compile_definitions(_GLIBCXX_ASSERTIONS DYNO_SANITIZED)
 endif()
-# Optimisation is half the time of a build. The tests themselves do without, and under the sanitizers
-# also the modules that tests and fuzzing spend little time in.
+# Optimisation is half the time of a build. The tests of the modules do without, and under the
+# sanitizers also whatever tests and fuzzing spend little time in.
 function(dyno_spare_optimisation)
   foreach(target IN LISTS ARGN)
     if(TARGET ${target})

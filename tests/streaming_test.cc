@@ -15,6 +15,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/cases_for_test.h"
 #include "base/json.h"
@@ -91,8 +92,8 @@ struct MeasuredRun {
 // `most_bytes`: how long a file that the run writes may become, if there is a limit.
 MeasuredRun RunRows(std::uint32_t rows, bool streams, const char* mode,
                     std::optional<rlim_t> most_bytes = {}) {
-  const std::filesystem::path path =
-      std::filesystem::path(::testing::TempDir()) / "streaming_rows.jsonl";
+  const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) /
+                                     ("streaming_rows_" + std::to_string(getpid()) + ".jsonl");
   std::ofstream file(path, std::ios::binary);
   for (std::uint32_t i = 0; i < rows; ++i) {
     file << R"({"timestamp":)" << i * 7 / 4 << R"(,"input_length":96,"output_length":)" << 1 + i % 5
