@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory
 CPP_FOLDERS := $(wildcard src tests bench fuzz)
 CPP_FILES = find $(CPP_FOLDERS) \( -name '*.h' -o -name '*.cc' \) -print0
 FUZZ_SECONDS ?= 60
-FUZZ_JOBS ?= 4
+FUZZ_JOBS ?= 8
 PERFDATA_TOOLS := numpy==2.4.6 packaging==26.4 pyarrow==26.0.1 PyYAML==6.0.4 zstandard==0.25.0
 CLANG_TIDY := build/lint/clang_tidy/data/bin/clang-tidy
 

@@ -19,7 +19,7 @@ find_library(ZMQ_LIBRARY zmq REQUIRED)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 
 # Libraries by module, visible to the modules to its right. xxhash is used inline, header only.
-set(DYNO_LIBS_base fmt::fmt nlohmann_json::nlohmann_json absl::flat_hash_map ZLIB::ZLIB zstd::libzstd_shared)
+set(DYNO_LIBS_base fmt::fmt nlohmann_json::nlohmann_json absl::flat_hash_map absl::strings ZLIB::ZLIB zstd::libzstd_shared)
 set(DYNO_LIBS_config yaml-cpp)
 set(DYNO_LIBS_workload simdjson::simdjson)
 set(DYNO_LIBS_kv Boost::headers)

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -15,10 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include <absl/strings/escaping.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "base/base64.h"
 #include "base/json.h"
 #include "live/http_server.h"
 #include "live_server.h"
@@ -31,6 +32,12 @@ using Clock = std::chrono::steady_clock;
 std::string TextOf(const Json& json, std::string_view name) {
   const Json* found = json.is_object() ? json.Find(name) : nullptr;
   return found != nullptr && found->is_string() ? found->string() : "";
+}
+
+std::string DecodedOf(const Json& json, std::string_view name) {
+  std::string out;
+  EXPECT_TRUE(absl::Base64Unescape(TextOf(json, name), &out));
+  return out;
 }
 
 // Keys with leases. A lease lives for a third of the time that was asked for.
@@ -122,11 +129,10 @@ class FakeEtcd {
     } else if (request.path == "/v3/lease/revoke") {
       leases_.erase(lease);
     } else if (request.path == "/v3/kv/put") {
-      keys_[DecodeBase64(TextOf(*json, "key")).value()] = {
-          .text = DecodeBase64(TextOf(*json, "value")).value(), .lease = TextOf(*json, "lease")};
+      keys_[DecodedOf(*json, "key")] = {.text = DecodedOf(*json, "value"),
+                                        .lease = TextOf(*json, "lease")};
     } else if (request.path == "/v3/kv/range") {
-      answer = Range(DecodeBase64(TextOf(*json, "key")).value(),
-                     DecodeBase64(TextOf(*json, "range_end")).value());
+      answer = Range(DecodedOf(*json, "key"), DecodedOf(*json, "range_end"));
     } else {
       exchange.Respond(404, live::kJson, R"({"error":"Not Found","code":5})");
       return;
@@ -137,8 +143,8 @@ class FakeEtcd {
   std::string Range(const std::string& from, const std::string& to) const {
     std::string list;
     for (auto it = keys_.lower_bound(from); it != keys_.end() && it->first < to; ++it) {
-      list += (list.empty() ? R"({"key":")" : R"(,{"key":")") + EncodeBase64(it->first) +
-              R"(","version":"1","value":")" + EncodeBase64(it->second.text) + "\"}";
+      list += (list.empty() ? R"({"key":")" : R"(,{"key":")") + absl::Base64Escape(it->first) +
+              R"(","version":"1","value":")" + absl::Base64Escape(it->second.text) + "\"}";
     }
     return list.empty() ? R"({"header":{"revision":"1"}})" : R"({"kvs":[)" + list + "]}";
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server under bytes that are no good HTTP: random ones, and requests that two programs could
 // read as different ones (RFC 9112, section 11.2).
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -9,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>

@@ -50,10 +50,11 @@ constexpr std::array kOfFrontends = {
     RefusedFlag{"--sglang-generate", kFrontends},
 };
 
-// Not in the help. An error names only options of a group, so the option gets one then.
+// Not in the help. An error names only options of a group, so the option gets one then; and only a
+// value is checked, so a flag without one has a value as well.
 void Refuse(CLI::App& command, const RefusedFlag& flag) {
   CLI::Option* const option = command.add_option(flag.names);
-  option->expected(0, 1)->group("")->check(CLI::Validator(
+  option->expected(0, 1)->default_str("given")->group("")->check(CLI::Validator(
       [option, flag](const std::string&) {
         option->group("Refused");
         return std::string(flag.instead);

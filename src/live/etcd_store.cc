@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include <absl/strings/escaping.h>
 #include <fmt/format.h>
 
-#include "base/base64.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "live/discovery.h"
@@ -93,7 +93,7 @@ Result<void> EtcdRegistration::Renew() {
   if (!lease_.empty()) {
     request.Add("ID", lease_);
     DYNO_TRY(const Json kept, Call(options_, "lease/keepalive", request));
-    if (std::atoll(Number(kept, "TTL").c_str()) > 0) {
+    if (std::strtoll(Number(kept, "TTL").c_str(), nullptr, 10) > 0) {
       return {};
     }
     lease_.clear();
@@ -106,8 +106,8 @@ Result<void> EtcdRegistration::Renew() {
     return FailedError(NameOf(options_), "gives no lease");
   }
   Json put;
-  put.Add("key", EncodeBase64(key_));
-  put.Add("value", EncodeBase64(value_));
+  put.Add("key", absl::Base64Escape(key_));
+  put.Add("value", absl::Base64Escape(value_));
   put.Add("lease", lease);
   DYNO_TRY_VOID(Call(options_, "kv/put", put));
   lease_ = std::move(lease);
@@ -142,8 +142,8 @@ void ListEtcd(boost::asio::io_context& context, const EtcdOptions& options,
   std::string end = options.prefix;  // the first key after those with the prefix
   ++end.back();
   Json request;
-  request.Add("key", EncodeBase64(options.prefix));
-  request.Add("range_end", EncodeBase64(end));
+  request.Add("key", absl::Base64Escape(options.prefix));
+  request.Add("range_end", absl::Base64Escape(end));
   AskHttp(context, options.endpoint, {.path = "/v3/kv/range", .body = DumpJson(request)},
           [options, done = std::move(done)](int status, const std::string& body) {
             done([&]() -> Result<std::vector<DirectoryEntry>> {
@@ -154,11 +154,11 @@ void ListEtcd(boost::asio::io_context& context, const EtcdOptions& options,
                 return out;
               }
               for (const Json& pair : pairs->array()) {
-                const auto value = DecodeBase64(Number(pair, "value"));
-                if (!value) {
+                std::string value;
+                if (!absl::Base64Unescape(Number(pair, "value"), &value)) {
                   continue;
                 }
-                if (auto entry = ParseEntry(*value, NameOf(options))) {
+                if (auto entry = ParseEntry(value, NameOf(options))) {
                   out.push_back(*std::move(entry));
                 }
               }

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include <absl/strings/escaping.h>
 #include <fmt/format.h>
 
-#include "base/base64.h"
 #include "report/json_writer.h"
 #include "sim/outcome.h"
 
@@ -32,7 +32,8 @@ void Column(JsonWriter& out, std::string_view type, std::span<const T> values) {
   out.Key("type");
   out.String(type);
   out.Key("base64");
-  out.String(EncodeBase64(std::as_bytes(values)));
+  const std::span<const std::byte> bytes = std::as_bytes(values);
+  out.String(absl::Base64Escape({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
   out.EndObject();
 }
 

@@ -159,9 +159,14 @@ bool AgenticSource::Release(double now_ms, Request& out) {
   return true;
 }
 
-void AgenticSource::FailPlay(std::uint32_t id, TerminalStatus status) {
+void AgenticSource::FailPlay(std::uint32_t id, double now_ms, TerminalStatus status) {
   PlayState& play = plays_[graph_.nodes[id].play];
   if (play.failure != kNone) {
+    // Of several failures at one time the first by request_id counts.
+    if (now_ms == play.causal_terminal_ms && id < play.failure) {
+      play.failure = id;
+      play.failure_status = status;
+    }
     return;
   }
   play.failure = id;
@@ -181,7 +186,7 @@ void AgenticSource::OnTerminal(std::uint32_t id, double now_ms, TerminalStatus s
     play.causal_terminal_ms = now_ms;
   }
   if (status != TerminalStatus::kCompleted) {
-    FailPlay(id, status);
+    FailPlay(id, now_ms, status);
   } else if (play.failure == kNone) {
     Fire(id, AgenticTrigger::kCompletion, now_ms);
   }

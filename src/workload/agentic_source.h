@@ -83,7 +83,7 @@ class AgenticSource final : public RequestSource {
   void StartOnLane(std::uint32_t lane, double now_ms);
   void Fire(std::uint32_t source, AgenticTrigger trigger, double now_ms);
   void Push(std::uint32_t node);
-  void FailPlay(std::uint32_t id, TerminalStatus status);
+  void FailPlay(std::uint32_t id, double now_ms, TerminalStatus status);
   void DropSkipped();
 
   AgenticGraph graph_;

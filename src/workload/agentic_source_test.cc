@@ -124,6 +124,19 @@ TEST_F(AgenticSourceTest, ARejectedRequestFailsItsPlayAndTheLaneGoesOnWhenTheRes
   EXPECT_TRUE(source_->Exhausted());
 }
 
+TEST_F(AgenticSourceTest, OfFailuresAtOneTimeTheFirstByNameIsThatOfThePlay) {
+  LoadGraph(Node("a", "p1", 0) + Node("b", "p1", 0) + Node("c", "p1", 0));
+  EXPECT_EQ(Release(0), (Names{"a", "b", "c"}));
+  Complete("c", 10, TerminalStatus::kRejected);
+  Complete("b", 10, TerminalStatus::kFailed);
+  Complete("a", 11, TerminalStatus::kRejected);
+  const AgenticSource& agentic = *source_->Agentic();
+  EXPECT_EQ(agentic.graph().nodes[agentic.play(0).failure].id, "b");
+  EXPECT_EQ(agentic.play(0).failure_status, TerminalStatus::kFailed);
+  EXPECT_EQ(agentic.play(0).causal_terminal_ms, 10.0);
+  EXPECT_EQ(agentic.play(0).settled_ms, 11.0);
+}
+
 TEST_F(AgenticSourceTest, TheRootAndTheParentOfARowAreTheOnlyRootAndTheFirstSpawner) {
   const AgenticSource& one = LoadGraph(
       Node("a", "p", 0) + Node("b", "p", 0, Edge("a", "dispatch", 0, "spawn")) +

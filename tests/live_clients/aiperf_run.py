@@ -14,9 +14,24 @@ from server import Server, arguments
 OUTPUT, TTFT_MS, ITL_MS = 128, 20.0, 5.0
 
 
-def profile(server, kind, concurrency, requests, folder):
+def local_tokenizer(folder):
+    """A byte-level tokenizer without merges, so that nothing is downloaded. Prompts are made with it;
+    output tokens are those that the server counts."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(letters)}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.save(os.path.join(folder, "tokenizer.json"))
+    with open(os.path.join(folder, "tokenizer_config.json"), "w", encoding="utf-8") as file:
+        json.dump({"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": letters[0],
+                   "eos_token": letters[0], "model_max_length": 1000000}, file)
+    return folder
+
+
+def profile(server, kind, concurrency, requests, folder, tokenizer):
     command = ["aiperf", "profile", "-m", "mock", "-u", server.url, "--endpoint-type", kind,
-               "--streaming", "--tokenizer", "builtin", "--isl", "512", "--isl-stddev", "0",
+               "--streaming", "--tokenizer", tokenizer, "--isl", "512", "--isl-stddev", "0",
                "--osl", str(OUTPUT), "--osl-stddev", "0", "--extra-inputs", "ignore_eos:true",
                "--extra-inputs", f"min_tokens:{OUTPUT}", "--concurrency", str(concurrency),
                "--request-count", str(requests), "--artifact-dir", folder, "--ui", "none",
@@ -24,7 +39,7 @@ def profile(server, kind, concurrency, requests, folder):
     with open(os.path.join(folder, "log"), "w", encoding="utf-8") as log:
         path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
         subprocess.run(command, stdout=log, stderr=log, check=True, timeout=600,
-                       env={**os.environ, "PATH": path})
+                       env={"AIPERF_SERVICE_REGISTRATION_TIMEOUT": "300", **os.environ, "PATH": path})
     with open(glob.glob(folder + "/**/profile_export_aiperf.json", recursive=True)[0],
               encoding="utf-8") as file:
         return json.load(file)
@@ -35,7 +50,10 @@ def main():
     parser.add_argument("--concurrency", type=int, nargs="*", default=[1, 8, 64])
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 4])
     parser.add_argument("--kinds", nargs="*", default=["chat", "completions"])
+    parser.add_argument("--tokenizer", help="for AIPerf (default: a local one of bytes)")
     args = parser.parse_args()
+    made = tempfile.TemporaryDirectory()
+    tokenizer = args.tokenizer or local_tokenizer(made.name)
     columns = ["kind", "workers", "concurrency", "requests", "output tokens", "server agrees",
                "TTFT", "error", "server", "ITL", "error", "server", "tokens/s"]
     print("| " + " | ".join(columns) + " |")
@@ -47,7 +65,7 @@ def main():
                 flags = ["--num-workers", str(workers), "--prefill-ms", str(TTFT_MS),
                          "--decode-ms", str(ITL_MS)]
                 with Server(args.bin, flags) as server, tempfile.TemporaryDirectory() as folder:
-                    report = profile(server, kind, concurrency, requests, folder)
+                    report = profile(server, kind, concurrency, requests, folder, tokenizer)
                     assert report["request_count"]["avg"] == requests, report["request_count"]
                     assert not (report.get("error_request_count") or {}).get("avg")
                     assert report["output_sequence_length"]["avg"] == OUTPUT
