@@ -89,9 +89,9 @@ def test_samples_come_while_the_run_goes_on():
     """Between two samples of the callback the simulation works, and the run is not over."""
     times = []
     started = time.monotonic()
-    sampled(lambda sample: times.append(time.monotonic()), request_count=200000)
+    sampled(lambda sample: times.append(time.monotonic()), request_count=40000)
     ended = time.monotonic()
-    assert len(times) > 1000
+    assert len(times) > 500
     assert times[0] - started < 0.5 * (ended - started)
     assert times[len(times) // 2] < started + 0.9 * (ended - started)
 
