@@ -134,7 +134,7 @@ TEST(Completion, OfOtherShellsIsReadByThem) {
     const Finished script = Shell(DYNO_PROGRAM " completion " + shell);
     EXPECT_EQ(script.code, 0);
     EXPECT_NE(script.out.find("num-prefill-workers"), std::string::npos);
-    if (Shell("command -v " + shell).code == 0) {
+    if (Installed(shell)) {
       const Finished read = Shell(DYNO_PROGRAM " completion " + shell + " | " + shell + " -n");
       EXPECT_EQ(read.code, 0) << read.out;
     }

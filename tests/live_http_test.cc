@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server as its clients see it: answers, streams, errors, and what is left after them.
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <initializer_list>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -44,17 +42,6 @@ const Json& At(const Json& json, std::initializer_list<std::string_view> path) {
     }
   }
   return *at;
-}
-
-// Waits until a series has a value.
-bool Becomes(std::uint16_t port, std::string_view series, double value) {
-  for (int i = 0; i < 400; ++i) {
-    if (Metric(Get(port, "/metrics").body, series) == value) {
-      return true;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
 }
 
 constexpr std::string_view kChat = "/v1/chat/completions";

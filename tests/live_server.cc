@@ -243,4 +243,14 @@ double Metric(std::string_view page, std::string_view series) {
   return found ? sum : -1.0;
 }
 
+bool Becomes(std::uint16_t port, std::string_view series, double value) {
+  for (int i = 0; i < 400; ++i) {
+    if (Metric(Get(port, "/metrics").body, series) == value) {
+      return true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
 }  // namespace dynosim::testing

@@ -72,5 +72,7 @@ std::vector<std::string> Events(std::string_view body);
 // Value of a series of a metrics page whose name and labels start with `series`; the sum over all
 // that match. -1 when there is none.
 double Metric(std::string_view page, std::string_view series);
+// Waits up to two seconds until a series of the server has a value.
+bool Becomes(std::uint16_t port, std::string_view series, double value);
 
 }  // namespace dynosim::testing

@@ -33,16 +33,6 @@ double Since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-bool Becomes(std::uint16_t port, std::string_view series, double value) {
-  for (int i = 0; i < 400; ++i) {
-    if (Metric(Get(port, "/metrics").body, series) == value) {
-      return true;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
-}
-
 // A port of this process that listens.
 class TakenPort {
  public:

@@ -24,6 +24,7 @@
 #include "cli/cmd_trace.h"
 #include "cli/help.h"
 #include "cli/program.h"
+#include "cli/refused_flags.h"
 #include "cli/replay_options.h"
 #include "cli/version.h"
 #include "config/decode.h"
@@ -131,6 +132,9 @@ int Commands::Run() const {
 // A flag, or the name of a command, that is nearly right is shown.
 Error UnknownArgument(const CLI::App& command, const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
+  if (std::optional<Error> refusal = RefusalOf(command.get_name(), name)) {
+    return *std::move(refusal);
+  }
   const bool is_flag = argument.starts_with('-');
   std::vector<std::string> names;
   if (is_flag) {

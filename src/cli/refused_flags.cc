@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/refused_flags.h"
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
+#include <string_view>
 
-#include <CLI/CLI.hpp>
+#include "base/result.h"
 
 namespace dynosim::cli {
 namespace {
 
 struct RefusedFlag {
-  const char* names;
+  std::string_view name;
   const char* instead;
 };
 
@@ -50,29 +53,19 @@ constexpr std::array kOfFrontends = {
     RefusedFlag{"--sglang-generate", kFrontends},
 };
 
-// Not in the help. An error names only options of a group, so the option gets one then; and only a
-// value is checked, so a flag without one has a value as well.
-void Refuse(CLI::App& command, const RefusedFlag& flag) {
-  CLI::Option* const option = command.add_option(flag.names);
-  option->expected(0, 1)->default_str("given")->group("")->check(CLI::Validator(
-      [option, flag](const std::string&) {
-        option->group("Refused");
-        return std::string(flag.instead);
-      },
-      ""));
-}
-
 }  // namespace
 
-void RefuseWorkerFlags(CLI::App& command, LiveCommand which) {
-  for (const RefusedFlag& flag : kOfWorkers) {
-    Refuse(command, flag);
+std::optional<Error> RefusalOf(std::string_view command, std::string_view flag) {
+  const bool mocker = command == "mocker";
+  const auto* found = std::ranges::find(kOfWorkers, flag, &RefusedFlag::name);
+  if ((mocker || command == "serve") && found != kOfWorkers.end()) {
+    return Error{.where = std::string(flag), .message = found->instead};
   }
-  if (which == LiveCommand::kMocker) {
-    for (const RefusedFlag& flag : kOfFrontends) {
-      Refuse(command, flag);
-    }
+  const auto* of_frontends = std::ranges::find(kOfFrontends, flag, &RefusedFlag::name);
+  if (mocker && of_frontends != kOfFrontends.end()) {
+    return Error{.where = std::string(flag), .message = of_frontends->instead};
   }
+  return std::nullopt;
 }
 
 }  // namespace dynosim::cli

@@ -3,16 +3,14 @@
 // refused by its name with what to use instead, and none appears in the help.
 #pragma once
 
-#include <cstdint>
+#include <optional>
+#include <string_view>
 
-namespace CLI {
-class App;
-}
+#include "base/result.h"
 
 namespace dynosim::cli {
 
-enum class LiveCommand : std::uint8_t { kServe, kMocker };
-
-void RefuseWorkerFlags(CLI::App& command, LiveCommand which);
+// The refusal of a flag that `command` does not know; empty for other flags and commands.
+std::optional<Error> RefusalOf(std::string_view command, std::string_view flag);
 
 }  // namespace dynosim::cli

@@ -18,7 +18,6 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "cli/engine_flags.h"
-#include "cli/refused_flags.h"
 #include "engine/settings.h"
 #include "engine/settings_decode.h"
 #include "live/dispatcher.h"
@@ -367,7 +366,6 @@ Result<live::FrontendOptions> ReadApiFlags(const ApiFlags& flags) {
 void AddServeFlags(CLI::App& command, ServeFlags& f) {
   AddListenFlags(command, f.listen);
   AddWorkerFlags(command, f.worker);
-  RefuseWorkerFlags(command, LiveCommand::kServe);
   AddApiFlags(command, f.api);
   Add(command, kApi, "--router-mode", f.worker.router_mode, "MODE",
       "round-robin (default), random, least-loaded, power-of-two or kv");
@@ -378,7 +376,6 @@ void AddServeFlags(CLI::App& command, ServeFlags& f) {
 void AddMockerFlags(CLI::App& command, MockerFlags& f) {
   AddListenFlags(command, f.listen);
   AddWorkerFlags(command, f.worker);
-  RefuseWorkerFlags(command, LiveCommand::kMocker);
   Add(command, kPools, "--router-mode", f.worker.router_mode, "MODE",
       "In front of both pools: round-robin (default), random, least-loaded, power-of-two or kv");
   Add(command, kPools, "--router-config", f.worker.router_config, "JSON",

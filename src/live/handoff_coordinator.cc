@@ -24,18 +24,17 @@ namespace dynosim::live {
 
 HandoffCoordinator::HandoffCoordinator(const HandoffOptions& options,
                                        const workload::RequestSource& source,
-                                       HandoffListener& listener)
+                                       sim::HandoffListener& listener)
     : options_(options),
       source_(source),
-      listener_(listener),
       handoffs_({.prefill = options_.prefill,
                  .decode = options_.decode,
                  .prefill_workers = options_.prefill_workers,
                  .decode_workers = options_.decode_workers},
-                *this) {
+                *this, listener) {
   const auto make = [&](const engine::EngineSettings& settings, std::uint32_t workers,
                         router::PoolRole role) {
-    router::PoolShape shape = ShapeOf(settings, workers);
+    router::PoolShape shape = live::ShapeOf(settings, workers);
     shape.id_mask = options_.id_mask;
     return RoutedPool{
         .shape = shape,

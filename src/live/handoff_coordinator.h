@@ -30,41 +30,18 @@ struct HandoffOptions {
   std::uint32_t id_mask = 0xFFFFFFFF;  // router::PoolShape
 };
 
-// Hears of the steps of requests. Tokens, ends and rejections by an engine are told to the sinks of
-// the workers.
-class HandoffListener {
- public:
-  HandoffListener() = default;
-  HandoffListener(const HandoffListener&) = delete;
-  HandoffListener& operator=(const HandoffListener&) = delete;
-  virtual ~HandoffListener() = default;
-
-  // A worker gets the request next.
-  virtual void OnRouted(sim::Pool pool, const router::Decision& decision,
-                        const router::PoolShape& shape, double now_ms) = 0;
-  // The router of a pool refuses the request, which has ended.
-  virtual void OnUnrouted(std::uint32_t request, const Error& error, double now_ms) = 0;
-  // A decode worker can never hold the request, which has ended.
-  virtual void OnRefused(std::uint32_t request, const engine::Rejection& why,
-                         workload::TerminalStatus status, double now_ms) = 0;
-  // `until_ms`: end of a transfer that starts.
-  virtual void OnStep(sim::HandoffStep step, std::uint32_t request, double now_ms,
-                      double until_ms) = 0;
-  // No worker holds the request any more.
-  virtual void OnClosed(std::uint32_t request) = 0;
-};
-
 class HandoffCoordinator final : private sim::HandoffHost {
  public:
   // `source` knows the requests by id.
   HandoffCoordinator(const HandoffOptions& options, const workload::RequestSource& source,
-                     HandoffListener& listener);
+                     sim::HandoffListener& listener);
 
   // Workers in order, those of the prefill pool first; a worker's place is its number in this
   // order. Their sinks call OnRankPass, OnPassEnd and, if wanted, OnKvEvents.
   void AddWorker(WorkerDriver& driver) { drivers_.push_back(&driver); }
   sim::Pool PoolOf(std::uint32_t place) const { return handoffs_.PoolOf(place); }
-  std::uint32_t FirstOf(sim::Pool pool) const { return handoffs_.FirstOf(pool); }
+  std::uint32_t FirstOf(sim::Pool which) const { return handoffs_.FirstOf(which); }
+  const router::PoolShape& ShapeOf(sim::Pool which) const { return pool(which).shape; }
   bool WantsEvents(std::uint32_t place) const { return pool(PoolOf(place)).router->WantsEvents(); }
 
   // Takes a request; `rank` of the decode worker may be workload::kNone.
@@ -115,21 +92,6 @@ class HandoffCoordinator final : private sim::HandoffHost {
   void ReleaseSource(const sim::HandoffSide& source, std::uint32_t request, double now_ms) override;
   void CancelSource(const sim::HandoffSide& source, std::uint32_t request, double now_ms) override;
   void CancelDestination(const sim::HandoffSide& destination, std::uint32_t request) override;
-  void OnRouted(sim::Pool which, const router::Decision& decision, double now_ms) override {
-    listener_.OnRouted(which, decision, pool(which).shape, now_ms);
-  }
-  void OnStep(sim::HandoffStep step, std::uint32_t request, double now_ms,
-              double until_ms) override {
-    listener_.OnStep(step, request, now_ms, until_ms);
-  }
-  void OnUnrouted(std::uint32_t request, const Error& error, double now_ms) override {
-    listener_.OnUnrouted(request, error, now_ms);
-  }
-  void OnRefused(std::uint32_t request, const engine::Rejection& why,
-                 workload::TerminalStatus status, double now_ms) override {
-    listener_.OnRefused(request, why, status, now_ms);
-  }
-  void OnClosed(std::uint32_t request) override { listener_.OnClosed(request); }
 
   const RoutedPool& pool(sim::Pool which) const {
     return which == sim::Pool::kPrefill ? prefill_ : decode_;
@@ -137,7 +99,6 @@ class HandoffCoordinator final : private sim::HandoffHost {
 
   HandoffOptions options_;
   const workload::RequestSource& source_;
-  HandoffListener& listener_;
   RoutedPool prefill_, decode_;
   std::vector<WorkerDriver*> drivers_;
   std::uint32_t next_forced_ = 0;

@@ -51,8 +51,7 @@ void HostedPools::Unstick(double now_ms) {
   }
 }
 
-void HostedPools::OnRouted(sim::Pool pool, const router::Decision& decision,
-                           const router::PoolShape& /*shape*/, double /*now_ms*/) {
+void HostedPools::OnRouted(sim::Pool pool, const router::Decision& decision, double /*now_ms*/) {
   const std::uint32_t id = decision.request.id;
   Stream& stream = streams_[id];
   const std::uint32_t place = coordinator_.FirstOf(pool) + decision.target.worker;

@@ -16,7 +16,7 @@
 
 namespace dynosim::live {
 
-class HostedPools final : public HandoffListener {
+class HostedPools final : public sim::HandoffListener {
  public:
   HostedPools(const HandoffOptions& options, SharedRequests& requests,
               std::vector<StreamEvent>& batch)
@@ -35,8 +35,7 @@ class HostedPools final : public HandoffListener {
   // Nothing more will happen by itself: frees a stuck rank, or fails what is left.
   void Unstick(double now_ms);
 
-  void OnRouted(sim::Pool pool, const router::Decision& decision, const router::PoolShape& shape,
-                double now_ms) override;
+  void OnRouted(sim::Pool pool, const router::Decision& decision, double now_ms) override;
   void OnUnrouted(std::uint32_t request, const Error& error, double now_ms) override;
   void OnRefused(std::uint32_t request, const engine::Rejection& why,
                  workload::TerminalStatus status, double now_ms) override;

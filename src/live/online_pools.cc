@@ -31,7 +31,7 @@ namespace dynosim::live {
 
 namespace {
 
-class PoolsRun final : public HandoffListener {
+class PoolsRun final : public sim::HandoffListener {
  public:
   PoolsRun(const scenario::Scenario& scenario, workload::RequestSource& source,
            const sim::RunHooks& hooks, const Clock& clock, const WaitUntil& wait)
@@ -87,8 +87,8 @@ class PoolsRun final : public HandoffListener {
     return Finish();
   }
 
-  void OnRouted(sim::Pool pool, const router::Decision& d, const router::PoolShape& shape,
-                double now_ms) override {
+  void OnRouted(sim::Pool pool, const router::Decision& d, double now_ms) override {
+    const router::PoolShape& shape = coordinator_.ShapeOf(pool);
     recorder_.OnRouted(d.request.id, sim::RecordOf(d, pool, shape, now_ms));
     if (pool == sim::Pool::kDecode) {
       recorder_.OnDestination(d.request.id, shape.NumberOf(d.target));
@@ -105,7 +105,6 @@ class PoolsRun final : public HandoffListener {
               double until_ms) override {
     recorder_.OnHandoffStep(step, request, now_ms, until_ms);
   }
-  void OnClosed(std::uint32_t) override {}
 
  private:
   struct PlayedWorker final : public PassSink {

@@ -44,7 +44,7 @@ DisaggregatedRun::DisaggregatedRun(const scenario::Scenario& scenario,
                  .decode = *decode_.settings,
                  .prefill_workers = prefill_.workers,
                  .decode_workers = decode_.workers},
-                *this) {
+                *this, *this) {
   for (const PoolState* pool : {&prefill_, &decode_}) {
     for (std::uint32_t id = 0; id < pool->workers; ++id) {
       AddWorker(*pool->settings, pool->pool, id, RouterOf(pool->pool));

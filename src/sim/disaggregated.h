@@ -22,7 +22,7 @@
 
 namespace dynosim::sim {
 
-class DisaggregatedRun final : public RunLoop, private HandoffHost {
+class DisaggregatedRun final : public RunLoop, private HandoffHost, private HandoffListener {
  public:
   DisaggregatedRun(const scenario::Scenario& scenario, workload::RequestSource& source,
                    const RunHooks& hooks);

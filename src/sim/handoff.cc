@@ -17,9 +17,10 @@
 
 namespace dynosim::sim {
 
-Handoffs::Handoffs(const Pools& pools, HandoffHost& host)
+Handoffs::Handoffs(const Pools& pools, HandoffHost& host, HandoffListener& listener)
     : pools_(pools),
       host_(host),
+      listener_(listener),
       source_first_(pools.prefill.backend != engine::Backend::kSglang),
       deferred_(pools.prefill_workers + pools.decode_workers) {}
 
@@ -99,10 +100,8 @@ void Handoffs::SubmitPrefill(Handoff& h, double now_ms) {
   if (const auto placed = host_.Place(Pool::kPrefill, h.request, workload::kNone, now_ms, made_);
       !placed) {
     h.waits = false;
-    host_.OnUnrouted(h.request.id, placed.error(), now_ms);
-    OnTerminal(h, now_ms);
-    CleanUp(h);
-    MaybeClose(h);
+    listener_.OnUnrouted(h.request.id, placed.error(), now_ms);
+    EndEarly(h, now_ms);
     return;
   }
   DispatchPrefills(now_ms);
@@ -114,7 +113,7 @@ void Handoffs::DispatchPrefills(double now_ms) {
     h.source = {.place = decision.target.worker, .rank = decision.target.rank};
     h.waits = false;
     h.in_prefill_router = h.source_holds = true;
-    host_.OnRouted(Pool::kPrefill, decision, now_ms);
+    listener_.OnRouted(Pool::kPrefill, decision, now_ms);
     workload::Request prompt = h.request;
     prompt.output_tokens = std::min<std::uint64_t>(1, prompt.output_tokens);
     host_.SubmitPrompt(h.source, prompt, now_ms);
@@ -125,10 +124,8 @@ void Handoffs::DispatchPrefills(double now_ms) {
 void Handoffs::ReserveDestination(Handoff& h, double now_ms) {
   const auto placed = host_.Place(Pool::kDecode, h.request, h.wanted_rank, now_ms, made_);
   if (!placed) {
-    host_.OnUnrouted(h.request.id, placed.error(), now_ms);
-    OnTerminal(h, now_ms);
-    CleanUp(h);
-    MaybeClose(h);
+    listener_.OnUnrouted(h.request.id, placed.error(), now_ms);
+    EndEarly(h, now_ms);
     return;
   }
   DYNO_CHECK(made_.size() == 1);  // nothing queues in front of a decode pool
@@ -136,7 +133,7 @@ void Handoffs::ReserveDestination(Handoff& h, double now_ms) {
   h.destination = {.place = FirstOf(Pool::kDecode) + decision.target.worker,
                    .rank = decision.target.rank};
   h.in_decode_router = true;
-  host_.OnRouted(Pool::kDecode, decision, now_ms);
+  listener_.OnRouted(Pool::kDecode, decision, now_ms);
   made_.clear();
   // A prompt beyond the context limit of the prefill pool ends there and needs no room for output
   // here.
@@ -149,12 +146,10 @@ void Handoffs::ReserveDestination(Handoff& h, double now_ms) {
   if (!host_.QueueReservation(h.destination, request, now_ms, why)) {
     const bool refused = why.reason == engine::Rejection::Reason::kContextLimit ||
                          why.reason == engine::Rejection::Reason::kPromptOverPool;
-    host_.OnRefused(
+    listener_.OnRefused(
         h.request.id, why,
         refused ? workload::TerminalStatus::kFailed : workload::TerminalStatus::kRejected, now_ms);
-    OnTerminal(h, now_ms);
-    CleanUp(h);
-    MaybeClose(h);
+    EndEarly(h, now_ms);
     return;
   }
   h.destination_holds = true;
@@ -169,14 +164,14 @@ void Handoffs::Attempt(const HandoffSide& destination, double now_ms) {
     return;
   }
   handoffs_.Find(grant->request)->fresh_blocks = grant->fresh_blocks;
-  host_.OnStep(HandoffStep::kDestinationReserved, grant->request, now_ms, now_ms);
+  listener_.OnStep(HandoffStep::kDestinationReserved, grant->request, now_ms, now_ms);
   Push(source_first_ ? ActionKind::kStartTransfer : ActionKind::kSubmitPrefill, grant->request);
 }
 
 void Handoffs::StartTransfer(Handoff& h, double now_ms) {
   const double delay_ms =
       engine::TransferMs(pools_.prefill, pools_.decode, h.request.prompt_tokens, h.fresh_blocks);
-  host_.OnStep(HandoffStep::kTransferStarted, h.request.id, now_ms, now_ms + delay_ms);
+  listener_.OnStep(HandoffStep::kTransferStarted, h.request.id, now_ms, now_ms + delay_ms);
   if (delay_ms > 0.0) {
     transfers_.Push(now_ms + delay_ms, h.ordinal, h.request.id);
   } else {
@@ -189,7 +184,7 @@ void Handoffs::Activate(const Handoff& h, const Action& action, double now_ms) {
     return;
   }
   host_.Activate(h.destination, action.request);
-  host_.OnStep(HandoffStep::kDestinationActivated, action.request, now_ms, now_ms);
+  listener_.OnStep(HandoffStep::kDestinationActivated, action.request, now_ms, now_ms);
   Push(ActionKind::kReleaseSource, action.request);
   Attempt(h.destination, now_ms);
 }
@@ -202,7 +197,7 @@ void Handoffs::FreeSource(Handoff& h, const Action& action, double now_ms) {
     host_.CancelSource(h.source, action.request, now_ms);
   } else {
     host_.ReleaseSource(h.source, action.request, now_ms);
-    host_.OnStep(HandoffStep::kSourceReleased, action.request, now_ms, now_ms);
+    listener_.OnStep(HandoffStep::kSourceReleased, action.request, now_ms, now_ms);
   }
   h.source_holds = false;
   LeavePrefillRouter(h, now_ms);
@@ -234,7 +229,8 @@ void Handoffs::OnTerminal(Handoff& h, double now_ms) {
   }
 }
 
-void Handoffs::CleanUp(Handoff& h) {
+void Handoffs::EndEarly(Handoff& h, double now_ms) {
+  OnTerminal(h, now_ms);
   if (std::exchange(h.waits, false)) {
     host_.CancelPending(h.request.id);
   }
@@ -244,13 +240,14 @@ void Handoffs::CleanUp(Handoff& h) {
   if (h.destination_holds) {
     Push(ActionKind::kCancelDestination, h.request.id);
   }
+  MaybeClose(h);
 }
 
 void Handoffs::MaybeClose(Handoff& h) {
   if (h.terminal && !h.source_holds && !h.destination_holds) {
     const std::uint32_t request = h.request.id;
     handoffs_.Erase(request);
-    host_.OnClosed(request);
+    listener_.OnClosed(request);
   }
 }
 
@@ -262,12 +259,12 @@ void Handoffs::PassEnded(std::uint32_t place) {
 
 void Handoffs::Ended(std::uint32_t request, bool finished, double now_ms) {
   Handoff& h = *handoffs_.Find(request);
-  OnTerminal(h, now_ms);
-  if (finished) {
-    h.destination_holds = false;
-  } else {
-    CleanUp(h);
+  if (!finished) {
+    EndEarly(h, now_ms);
+    return;
   }
+  OnTerminal(h, now_ms);
+  h.destination_holds = false;
   MaybeClose(h);
 }
 
@@ -285,7 +282,7 @@ void Handoffs::OnHeld(std::uint32_t request, double now_ms) {
   if (!Open(request)) {
     return;
   }
-  host_.OnStep(HandoffStep::kSourceHeld, request, now_ms, now_ms);
+  listener_.OnStep(HandoffStep::kSourceHeld, request, now_ms, now_ms);
   host_.PrefillDone(request, now_ms, made_);
   DispatchPrefills(now_ms);
   Push(source_first_ ? ActionKind::kReserveDestination : ActionKind::kStartTransfer, request);

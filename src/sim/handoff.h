@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handoffs: the way of each request through a prefill pool and a decode pool (chapter 30, section
-// 6). It has no clock, no workers and no routers of its own: every call takes the current time, and
-// a host carries out what is to be done. The virtual-time loop and the live coordinator are the two
-// hosts.
+// 6). It has no clock, no workers and no routers of its own: every call takes the current time, a
+// host carries out what is to be done, and a listener hears of it. The virtual-time loop and the
+// live coordinator are the two hosts.
 //
 // Each request is a small state machine. What it does next goes through one first-in first-out list
 // of actions; an action that needs a worker without a pass waits for the end of that pass.
@@ -59,8 +59,17 @@ class HandoffHost {
   virtual void ReleaseSource(const HandoffSide& source, std::uint32_t request, double now_ms) = 0;
   virtual void CancelSource(const HandoffSide& source, std::uint32_t request, double now_ms) = 0;
   virtual void CancelDestination(const HandoffSide& destination, std::uint32_t request) = 0;
+};
 
-  // News. The decision takes the request to a worker next.
+// Hears of the steps of requests. Tokens, ends and rejections by an engine are told by the workers.
+class HandoffListener {
+ public:
+  HandoffListener() = default;
+  HandoffListener(const HandoffListener&) = delete;
+  HandoffListener& operator=(const HandoffListener&) = delete;
+  virtual ~HandoffListener() = default;
+
+  // The decision takes the request to a worker next.
   virtual void OnRouted(Pool /*pool*/, const router::Decision& /*decision*/, double /*now_ms*/) {}
   // `until_ms`: end of the transfer, else `now_ms`.
   virtual void OnStep(HandoffStep step, std::uint32_t request, double now_ms, double until_ms) = 0;
@@ -80,8 +89,8 @@ class Handoffs {
     const engine::EngineSettings& decode;
     std::uint32_t prefill_workers = 1, decode_workers = 1;
   };
-  // The settings and the host outlive the object.
-  Handoffs(const Pools& pools, HandoffHost& host);
+  // The settings, the host and the listener outlive the object.
+  Handoffs(const Pools& pools, HandoffHost& host, HandoffListener& listener);
 
   Pool PoolOf(std::uint32_t place) const {
     return place < pools_.prefill_workers ? Pool::kPrefill : Pool::kDecode;
@@ -159,13 +168,14 @@ class Handoffs {
   void OnHeld(std::uint32_t request, double now_ms);
   void LeavePrefillRouter(Handoff& h, double now_ms);
   void OnTerminal(Handoff& h, double now_ms);
-  // The request has ended without its workers' doing: they let go of it.
-  void CleanUp(Handoff& h);
+  // The request ends though workers or the router may hold it: they let go of it.
+  void EndEarly(Handoff& h, double now_ms);
   void MaybeClose(Handoff& h);
   bool IdleOrDefer(std::uint32_t place, const Action& action, double now_ms);
 
   Pools pools_;
   HandoffHost& host_;
+  HandoffListener& listener_;
   bool source_first_;  // vLLM; SGLang reserves the destination first
   FlatMap<std::uint32_t, Handoff> handoffs_;
   std::size_t open_ = 0;  // of them, not ended
