@@ -151,7 +151,7 @@ TEST_F(CommandLine, RouterFlagsThatDoNotFitAreNamed) {
       {with({"--router-config", R"({"router_temperature":-1})"}),
        "--router-config: router_temperature: must be"},
       {with({"--router-config", R"({"router_prefill_load_model":"ais"})"}),
-       "--router-config: router_prefill_load_model: other than none requires ais_perf_config"},
+       "--router-config: router_prefill_load_model ais needs a deployment: --aic-backend"},
       {with({"--router-config", R"({"router_queue_policy":"best"})"}),
        "--router-config: router_queue_policy: must be one of fcfs, lcfs, wspt"},
       {with({"--router-config", R"({"durable_kv_events":true})"}),

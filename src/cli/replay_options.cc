@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "cli/program.h"
+#include "scenario/prefill_estimate.h"
 #include "scenario/replay_flags.h"
 
 namespace dynosim::cli {
@@ -186,6 +187,19 @@ void AddReplayOptions(CLI::App& command, ReplayFlags& flags) {
       .add_flag("--pass-by-pass", flags.pass_by_pass,
                 "Simulates every pass on its own; slower, with the same results")
       ->group("Report");
+  for (const scenario::PerfModelFlag& flag : scenario::PerfModelFlags()) {
+    command
+        .add_option_function<std::string>(
+            flag.name,
+            [&flags, &flag](const std::string& value) {
+              flags.perf_model.emplace_back(flag.name, value);
+            },
+            "Deployment whose prefill times the KV router predicts "
+            "with (router_prefill_load_model ais)")
+        ->take_last()
+        ->type_name(flag.number ? "N" : "NAME")
+        ->group("Routing");
+  }
   // Known names of later versions: not in the help, refused when given.
   for (const scenario::UnavailableFlag& flag : scenario::UnavailableFlags()) {
     const std::string name(flag.name);

@@ -246,6 +246,10 @@ Result<router::RouterSettings> ReadPolicy(const ModeName& mode, const std::strin
   }
   DYNO_TRY(const Json json, ParseJson(config, "--router-config"));
   DYNO_TRY(settings.kv, router::DecodeKvRouterConfig(json, "--router-config"));
+  if (settings.kv.predict_prefill) {
+    return UsageError("--router-config",
+                      "router_prefill_load_model: only none is supported by serve");
+  }
   return settings;
 }
 

@@ -66,13 +66,11 @@ void TrackingFields(Decoder& v, KvRouterConfig& c) {
                                   Choice<LoadModel>{"ais", LoadModel::kPredicted},
                                   Choice<LoadModel>{"aic", LoadModel::kPredicted}};
   LoadModel model = LoadModel::kNone;
-  v.Doc("Estimate of waiting prefill work; others than none are refused.")
+  v.Doc(
+       "ais: prompt tokens to compute count down in the time that measured kernels predict; aic is "
+       "another name.")
       .Field("router_prefill_load_model", model, kModels);
-  if (model != LoadModel::kNone) {
-    v.Fail("router_prefill_load_model",
-           "other than none requires ais_perf_config, a performance model for the router, which is "
-           "not available in this version");
-  }
+  c.predict_prefill = model == LoadModel::kPredicted;
 }
 
 void QueueFields(Decoder& v, KvRouterConfig& c) {
@@ -218,6 +216,7 @@ KvRouterConfig DecodePoolConfig(KvRouterConfig config) {
   config.overlap_score_credit = 0.0;
   config.assume_kv_reuse = false;
   config.track_prefill_tokens = false;
+  config.predict_prefill = false;
   return config;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@ struct KvRouterConfig {
   bool track_active_blocks = true;
   bool assume_kv_reuse = true;
   bool track_prefill_tokens = true;
+  bool predict_prefill = false;  // prompt tokens count down as their predicted time passes
   std::optional<double> queue_threshold{};
   QueuePolicy queue_policy = QueuePolicy::kFcfs;
   std::string policy_config{};  // path of a policy file, empty without one
@@ -37,6 +39,11 @@ struct KvRouterConfig {
   std::optional<double> predicted_ttl_secs{};
 };
 
+// Nanoseconds of the prefill of one request: its tokens to compute, behind its cached ones. Nothing
+// where it cannot be predicted.
+using PrefillNanos =
+    std::function<std::optional<std::uint64_t>(std::uint64_t tokens, std::uint64_t cached)>;
+
 struct RouterSettings {
   std::string mode = "round_robin";
   std::uint64_t seed = 42;
@@ -46,6 +53,7 @@ struct RouterSettings {
   std::string model_name{};                // selects a profile of the policy file
   double kv_event_lag_ms = 0.0;
   bool capture_candidates = false;  // decisions carry all candidates
+  PrefillNanos prefill_ns{};        // set when kv.predict_prefill is
   bool live = false;                // the fields for live routers count
 };
 

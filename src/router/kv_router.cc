@@ -45,9 +45,12 @@ KvRouter::KvRouter(const PoolShape& shape, const KvRouterOptions& options)
       predicted_index_(shape.targets()),
       predicted_(predicted_index_, {.ttl_ms = options.predicted_ttl_ms.value_or(0.0)}),
       predicts_(options.predicted_ttl_ms.has_value() && caches_ == CacheSource::kEvents),
-      load_(shape.targets(), {.blocks = config_.track_active_blocks,
-                              .share_blocks = config_.assume_kv_reuse,
-                              .prefill_tokens = config_.track_prefill_tokens}),
+      load_(shape.targets(),
+            {.blocks = config_.track_active_blocks,
+             .share_blocks = config_.assume_kv_reuse,
+             .prefill_tokens = config_.track_prefill_tokens,
+             .predicted = config_.track_prefill_tokens && options.prefill_ns != nullptr}),
+      prefill_ns_(options.prefill_ns),
       queue_(profile_, shape.targets()),
       overlap_(shape.targets(), 0),
       tracked_(shape.targets(), 0),
@@ -108,7 +111,7 @@ Result<void> KvRouter::Place(const Arrival& arrival, double now_ms, std::vector<
                            ? std::string_view()
                            : arrival.source.PolicyClassName(request.policy_class),
                        request.prompt_tokens - cached);
-  if (!profile_.classes[number].CanQueue() || (queue_.Empty(number) && !AllBusy(number))) {
+  if (!profile_.classes[number].CanQueue() || (queue_.Empty(number) && !AllBusy(number, now_ms))) {
     out.push_back(Admit(w, now_ms));
     return {};
   }
@@ -126,15 +129,15 @@ Result<void> KvRouter::Place(const Arrival& arrival, double now_ms, std::vector<
   return {};
 }
 
-bool KvRouter::AllBusy(std::size_t number) const {
+bool KvRouter::AllBusy(std::size_t number, double now_ms) const {
   const ClassRules& rules = profile_.classes[number];
-  const std::uint64_t least = load_.LeastPrefillTokens();
+  const std::uint64_t least = load_.LeastPrefillTokens(now_ms);
   return (rules.busy_tokens && least > *rules.busy_tokens) ||
          (rules.busy_fraction &&
           AsDouble(least) > *rules.busy_fraction * AsDouble(shape_.max_batched_tokens));
 }
 
-void KvRouter::Evaluate(const Waiting& waiting, std::vector<Candidate>& terms) {
+void KvRouter::Evaluate(const Waiting& waiting, double now_ms, std::vector<Candidate>& terms) {
   for (const PrefixMatch& match : waiting.overlaps) {
     overlap_[match.target] = match.blocks;
   }
@@ -148,9 +151,9 @@ void KvRouter::Evaluate(const Waiting& waiting, std::vector<Candidate>& terms) {
   const double request_blocks =
       AsDouble(prompt / shape_.block_size + (prompt % shape_.block_size != 0 ? 1 : 0));
   const bool decays = config_.track_prefill_tokens && config_.overlap_score_credit_decay > 0.0;
-  const std::uint64_t least = decays ? load_.LeastPrefillTokens() : 0;
+  const std::uint64_t least = decays ? load_.LeastPrefillTokens(now_ms) : 0;
   for (std::uint32_t t = 0; t < shape_.targets(); ++t) {
-    const std::uint64_t active = load_.prefill_tokens(t);
+    const std::uint64_t active = load_.prefill_tokens(t, now_ms);
     // The prompt counts whole: what is cached comes off as credit.
     const double raw_blocks = config_.track_prefill_tokens ? AsDouble(active + prompt) / size : 0.0;
     double credit = config_.overlap_score_credit;
@@ -232,7 +235,7 @@ bool KvRouter::IsPossible(std::uint32_t target) const {
 
 Decision KvRouter::Admit(Waiting& w, double now_ms) {
   Decision decision{.request = w.request, .queued_at_ms = w.queued_at_ms};
-  Evaluate(w, decision.candidates);
+  Evaluate(w, now_ms, decision.candidates);
   std::uint32_t target = 0;
   if (w.forced) {
     target = shape_.NumberOf(*w.forced);
@@ -249,7 +252,9 @@ Decision KvRouter::Admit(Waiting& w, double now_ms) {
   }
   TrackedRequest& tracked = placed_[w.request.id & shape_.id_mask];
   tracked = std::move(w.tracked);
-  load_.Add(tracked, target, w.request.prompt_tokens - cached);
+  const std::uint64_t tokens = w.request.prompt_tokens - cached;
+  load_.Add(tracked, target, tokens, now_ms,
+            load_.rules().predicted && tokens > 0 ? prefill_ns_(tokens, cached) : std::nullopt);
   if (caches_ == CacheSource::kTtl) {
     ttl_.OnPlaced(target, tracked.extents, tracked.full_blocks, now_ms);
   } else if (caches_ == CacheSource::kLru) {
@@ -261,7 +266,7 @@ Decision KvRouter::Admit(Waiting& w, double now_ms) {
 }
 
 void KvRouter::PrefillDone(std::uint32_t request, double now_ms, std::vector<Decision>& out) {
-  load_.DropPrefill(placed(request));
+  load_.DropPrefill(placed(request), now_ms);
   Drain(now_ms, out);
 }
 
@@ -270,7 +275,7 @@ void KvRouter::Terminal(std::uint32_t request, double now_ms, std::vector<Decisi
   if (caches_ == CacheSource::kLru) {
     lru_.OnReleased(tracked.target, tracked.extents, tracked.full_blocks);
   }
-  load_.Remove(tracked);
+  load_.Remove(tracked, now_ms);
   if (tracked.extents.capacity() > 0) {
     spare_.push_back(std::move(tracked.extents));
   }
@@ -285,7 +290,7 @@ void KvRouter::AppendHeldGroups(std::vector<std::uint32_t>& groups) const {
 
 void KvRouter::Drain(double now_ms, std::vector<Decision>& out) {
   while (queue_.size() > 0) {
-    const auto request = queue_.Pop([&](std::size_t number) { return !AllBusy(number); });
+    const auto request = queue_.Pop([&](std::size_t number) { return !AllBusy(number, now_ms); });
     if (!request) {
       return;
     }

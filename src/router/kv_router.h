@@ -46,6 +46,7 @@ struct KvRouterOptions {
   std::size_t lru_blocks = 0;  // kLru: blocks of a target
   // kEvents: placements count as cached for this long, before and beside what events say.
   std::optional<double> predicted_ttl_ms{};
+  PrefillNanos prefill_ns{};  // none: prompt tokens count in full until they are computed
 };
 
 class KvRouter final : public Router {
@@ -78,11 +79,11 @@ class KvRouter final : public Router {
   void AddPredicted(Waiting& waiting, double now_ms);
   Decision Admit(Waiting& waiting, double now_ms);
   // Costs of all targets, into costs_; terms as well when they are captured.
-  void Evaluate(const Waiting& waiting, std::vector<Candidate>& terms);
+  void Evaluate(const Waiting& waiting, double now_ms, std::vector<Candidate>& terms);
   std::uint32_t Choose();
   std::uint32_t Sample();
   bool IsPossible(std::uint32_t target) const;
-  bool AllBusy(std::size_t number) const;
+  bool AllBusy(std::size_t number, double now_ms) const;
   void Drain(double now_ms, std::vector<Decision>& out);
   TrackedRequest& placed(std::uint32_t request);
 
@@ -99,6 +100,7 @@ class KvRouter final : public Router {
   TtlCache predicted_;
   bool predicts_;
   LoadTracker load_;
+  PrefillNanos prefill_ns_;
   PolicyQueue queue_;
   FlatMap<std::uint32_t, TrackedRequest> placed_;          // requests on a target
   FlatMap<std::uint32_t, Waiting> waiting_;                // queued requests

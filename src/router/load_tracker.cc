@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "base/time.h"
 #include "kv/events.h"
 #include "router/presence_index.h"
 #include "workload/request.h"
@@ -16,14 +18,19 @@ LoadTracker::LoadTracker(std::uint32_t targets, const TrackingRules& rules)
       prefill_tokens_(targets, 0),
       blocks_(targets, 0),
       requests_(targets, 0),
+      work_(rules.predicted ? targets : 0),
       tracked_(targets) {}
 
-void LoadTracker::Add(TrackedRequest& request, std::uint32_t target, std::uint64_t prefill_tokens) {
+void LoadTracker::Add(TrackedRequest& request, std::uint32_t target, std::uint64_t prefill_tokens,
+                      double now_ms, std::optional<std::uint64_t> duration_ns) {
   request.target = target;
   ++requests_[target];
   if (rules_.prefill_tokens) {
     request.prefill_tokens = prefill_tokens;
     prefill_tokens_[target] += prefill_tokens;
+    if (rules_.predicted && prefill_tokens > 0) {
+      request.ticket = work_[target].Add(prefill_tokens, duration_ns, NanosFromMillis(now_ms));
+    }
   }
   if (!rules_.blocks) {
     return;
@@ -37,14 +44,17 @@ void LoadTracker::Add(TrackedRequest& request, std::uint32_t target, std::uint64
                            [&](kv::BlockName name) { ++further_[Shared{name, target}]; });
 }
 
-void LoadTracker::DropPrefill(TrackedRequest& request) {
+void LoadTracker::DropPrefill(TrackedRequest& request, double now_ms) {
+  if (rules_.predicted && request.prefill_tokens > 0) {
+    work_[request.target].Drop(request.ticket, NanosFromMillis(now_ms));
+  }
   prefill_tokens_[request.target] -= request.prefill_tokens;
   request.prefill_tokens = 0;
 }
 
-void LoadTracker::Remove(TrackedRequest& request) {
+void LoadTracker::Remove(TrackedRequest& request, double now_ms) {
   const std::uint32_t target = request.target;
-  DropPrefill(request);
+  DropPrefill(request, now_ms);
   --requests_[target];
   request.target = workload::kNone;
   if (!rules_.blocks) {
@@ -71,8 +81,15 @@ void LoadTracker::Remove(TrackedRequest& request) {
       tracked_.RemoveSequence(target, request.extents, request.full_blocks, still_used);
 }
 
-std::uint64_t LoadTracker::LeastPrefillTokens() const {
-  return *std::ranges::min_element(prefill_tokens_);
+std::uint64_t LoadTracker::LeastPrefillTokens(double now_ms) const {
+  if (!rules_.predicted) {
+    return *std::ranges::min_element(prefill_tokens_);
+  }
+  std::uint64_t least = prefill_tokens(0, now_ms);
+  for (std::uint32_t target = 1; target < work_.size(); ++target) {
+    least = std::min(least, prefill_tokens(target, now_ms));
+  }
+  return least;
 }
 
 void LoadTracker::MatchTracked(const TrackedRequest& request, std::vector<PrefixMatch>& out) {

@@ -46,6 +46,9 @@ Made MakeKvRouter(const RouterSettings& settings, const PoolShape& shape, PoolRo
     options.config = DecodePoolConfig(settings.kv);
     options.caches = CacheSource::kNone;
   }
+  if (options.config.predict_prefill) {
+    options.prefill_ns = settings.prefill_ns;
+  }
   return std::make_unique<KvRouter>(shape, options);
 }
 

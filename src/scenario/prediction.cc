@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,9 +13,11 @@
 #include "config/decode.h"
 #include "scenario/engine_lowering.h"
 #include "scenario/engine_section.h"
+#include "scenario/prefill_estimate.h"
 #include "scenario/router_section.h"
 #include "scenario/scenario.h"
 #include "scenario/traffic_section.h"
+#include "timing/ais.h"
 
 namespace dynosim::scenario {
 namespace {
@@ -117,6 +120,17 @@ Result<Scenario> MakeScenario(const PredictionDocument& document, const std::str
   }
   DYNO_TRY(scenario.router, MakeRouter(document.router, where));
   DYNO_TRY_VOID(MakeEngines(document.engine, where, scenario));
+  if (scenario.router.kv.predict_prefill) {
+    const engine::EngineSettings& prefill =
+        scenario.prefill_engine ? *scenario.prefill_engine : scenario.engine;
+    auto timing = std::dynamic_pointer_cast<const timing::AisTiming>(prefill.timing);
+    if (timing == nullptr) {
+      return UsageError(where,
+                        "router.prefill_load_model.type: ais takes the time of prefills from the "
+                        "measured kernels of the engine, which has another timing");
+    }
+    scenario.router.prefill_ns = PrefillEstimateOf(std::move(timing));
+  }
   return scenario;
 }
 

@@ -34,20 +34,6 @@ constexpr std::string_view kPerformanceModel = "the performance model";
 constexpr std::array kUnavailable = {
     UnavailableFlag{"--planner-config", kPlanner},
     UnavailableFlag{"--benchmark-granularity", kPlanner},
-    UnavailableFlag{"--aic-backend", kPerformanceModel},
-    UnavailableFlag{"--aic-system", kPerformanceModel},
-    UnavailableFlag{"--aic-backend-version", kPerformanceModel},
-    UnavailableFlag{"--aic-tp-size", kPerformanceModel},
-    UnavailableFlag{"--aic-model-path", kPerformanceModel},
-    UnavailableFlag{"--aic-moe-tp-size", kPerformanceModel},
-    UnavailableFlag{"--aic-moe-ep-size", kPerformanceModel},
-    UnavailableFlag{"--aic-attention-dp-size", kPerformanceModel},
-    UnavailableFlag{"--aic-gemm-dtype", kPerformanceModel},
-    UnavailableFlag{"--aic-moe-dtype", kPerformanceModel},
-    UnavailableFlag{"--aic-fmha-dtype", kPerformanceModel},
-    UnavailableFlag{"--aic-kv-cache-dtype", kPerformanceModel},
-    UnavailableFlag{"--aic-comm-dtype", kPerformanceModel},
-    UnavailableFlag{"--aic-nextn", kPerformanceModel},
     UnavailableFlag{"--aic-nextn-accept-rates", kPerformanceModel},
 };
 

@@ -37,6 +37,8 @@ struct ReplayFlags {
   Text sla_ttft_ms, sla_itl_ms, sla_e2e_ms;
   Text report_html, trace_out;
   Text report_json, report_jsonl, telemetry_jsonl, telemetry_sample_interval_ms;
+  // Flags of PerfModelFlags() that were given, with their values.
+  std::vector<std::pair<std::string, std::string>> perf_model;
   bool capture_per_request = false;
   bool capture_telemetry = false;
   bool capture_routing = false;

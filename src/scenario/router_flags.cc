@@ -17,6 +17,7 @@
 #include "router/policy_profile.h"
 #include "router/registry.h"
 #include "scenario/placements.h"
+#include "scenario/prefill_estimate.h"
 #include "scenario/replay_flags.h"
 #include "scenario/scenario.h"
 
@@ -129,6 +130,22 @@ Result<void> ReadKvConfig(const ReplayFlags& f, router::RouterSettings& r) {
   return {};
 }
 
+// How long prefills take, when the router is to know.
+Result<void> ReadPrefillModel(const ReplayFlags& f, router::RouterSettings& r) {
+  if (r.kv.predict_prefill) {
+    if (f.perf_model.empty()) {
+      return UsageError(std::string(kConfigFlag),
+                        "router_prefill_load_model ais needs a deployment: --aic-backend, "
+                        "--aic-system and --aic-model-path");
+    }
+    DYNO_TRY(r.prefill_ns, PrefillEstimateOfFlags(f.perf_model));
+  } else if (!f.perf_model.empty()) {
+    return UsageError(f.perf_model.front().first,
+                      "only applies with router_prefill_load_model ais in --router-config");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> ReadRouterFlags(const ReplayFlags& flags, Scenario& scenario) {
@@ -141,6 +158,7 @@ Result<void> ReadRouterFlags(const ReplayFlags& flags, Scenario& scenario) {
   if (r.mode == router::kKvRouter) {
     DYNO_TRY_VOID(ReadKvConfig(flags, r));
   }
+  DYNO_TRY_VOID(ReadPrefillModel(flags, r));
   r.capture_candidates = flags.capture_routing;
   scenario.capture_per_request = scenario.capture_per_request || flags.capture_routing;
   if (flags.placements) {
