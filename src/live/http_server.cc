@@ -36,6 +36,7 @@
 #include <sys/resource.h>
 
 #include "base/result.h"
+#include "live/prompt_thread.h"
 
 namespace dynosim::live {
 
@@ -593,7 +594,10 @@ Result<void> HttpServer::Listen() {
 }
 
 std::uint16_t HttpServer::port() const { return state_->acceptor.local_endpoint().port(); }
-void HttpServer::Run() { state_->context.run(); }
+void HttpServer::Run() {
+  WakePromptly();
+  state_->context.run();
+}
 void HttpServer::Stop() { state_->context.stop(); }
 void HttpServer::StopAccepting() {
   error_code ignored;
