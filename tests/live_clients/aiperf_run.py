@@ -51,6 +51,8 @@ def main():
     parser.add_argument("--concurrency", type=int, nargs="*", default=[1, 8, 64])
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 4])
     parser.add_argument("--kinds", nargs="*", default=["chat", "completions"])
+    parser.add_argument("--quiet-machine", action="store_true",
+                        help="alone, TTFT is within 1 ms and ITL within 0.05 ms of the model")
     parser.add_argument("--tokenizer", help="for AIPerf (default: a local one of bytes)")
     args = parser.parse_args()
     made = tempfile.TemporaryDirectory()
@@ -91,6 +93,9 @@ def main():
                       f"| {itl:.3f} | {itl - ITL_MS:+.3f} | {worker_itl:.3f} "
                       f"| {report['output_token_throughput']['avg']:.0f} |", flush=True)
                 assert agrees, "the server's counters differ"
+                assert ttft >= TTFT_MS - 0.01 and itl >= ITL_MS - 0.05, "earlier than the model"
+                if args.quiet_machine and concurrency == 1:
+                    assert ttft <= TTFT_MS + 1.0 and itl <= ITL_MS + 0.05, "later than the model"
 
 
 if __name__ == "__main__":
