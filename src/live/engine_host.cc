@@ -39,6 +39,7 @@ struct Command {
   std::uint64_t stream = 0;
   std::shared_ptr<const LiveRequest> request{};
   engine::TransferTerms terms{};
+  double at_ms = 0.0;  // when it was given
 };
 
 }  // namespace
@@ -128,15 +129,15 @@ void EngineHost::State::Apply(std::vector<Command>& list) {
     HandoffHalf* half = halves.empty() ? nullptr : halves[command.worker].get();
     if (command.kind == Command::Kind::kProceed) {
       if (half != nullptr) {
-        half->Proceed(command.stream, command.terms, now_ms);
+        half->Proceed(command.stream, command.terms, command.at_ms);
       }
     } else if (command.kind == Command::Kind::kSubmit) {
       if (half != nullptr) {
-        half->Submit(command.stream, command.rank, std::move(command.request), now_ms);
+        half->Submit(command.stream, command.rank, std::move(command.request), command.at_ms);
       } else if (pools != nullptr) {
         pools->Submit(command.stream, command.rank, std::move(command.request), now_ms);
       } else {
-        worker.Submit(command.stream, command.rank, std::move(command.request), now_ms);
+        worker.Submit(command.stream, command.rank, std::move(command.request), command.at_ms);
       }
     } else if (half != nullptr) {
       half->Cancel(command.stream, now_ms);
@@ -275,7 +276,8 @@ void EngineHost::Submit(std::uint32_t worker, std::uint32_t rank, std::uint64_t 
                 .worker = worker,
                 .rank = rank,
                 .stream = stream,
-                .request = std::move(request)});
+                .request = std::move(request),
+                .at_ms = state_->clock.NowMs()});
 }
 
 void EngineHost::Cancel(std::uint32_t worker, std::uint64_t stream) {

@@ -160,15 +160,15 @@ class PrefillHalf final : public Half<HeldPrompt> {
   using Half::Half;
 
   void Submit(std::uint64_t stream, std::uint32_t rank, std::shared_ptr<const LiveRequest> request,
-              double now_ms) override {
-    const Added added = Add(stream, rank, std::move(request), now_ms, now_ms);
+              double at_ms) override {
+    const Added added = Add(stream, rank, std::move(request), at_ms, at_ms);
     workload::Request prompt = added.request;
     prompt.output_tokens = std::min<std::uint64_t>(1, prompt.output_tokens);
-    driver().Submit(prompt, added.rank, now_ms);
+    driver().Submit(prompt, added.rank, at_ms);
   }
 
   void Proceed(std::uint64_t stream, const engine::TransferTerms& /*terms*/,
-               double /*now_ms*/) override {
+               double /*at_ms*/) override {
     const auto id = sessions_.IdOf(stream);
     if (id && !std::exchange(sessions_.Find(*id)->done, true)) {
       released_.push_back(*id);
@@ -219,26 +219,26 @@ class DecodeHalf final : public Half<Reservation> {
   using Half::Half;
 
   void Submit(std::uint64_t stream, std::uint32_t rank, std::shared_ptr<const LiveRequest> request,
-              double now_ms) override {
+              double at_ms) override {
     const HandoffTerms terms = request->handoff.value_or(HandoffTerms{});
-    const Added added = Add(stream, rank, std::move(request), now_ms - terms.age_ms, now_ms);
+    const Added added = Add(stream, rank, std::move(request), at_ms - terms.age_ms, at_ms);
     added.entry.held = terms.held;
     added.entry.terms = terms.transfer;
     engine::Rejection why;
-    if (!driver().QueueReservation(added.request, added.rank, now_ms, why)) {
-      worker().Tell(StreamEvent::Kind::kRejected, added.request.id, why.Text(), now_ms);
+    if (!driver().QueueReservation(added.request, added.rank, at_ms, why)) {
+      worker().Tell(StreamEvent::Kind::kRejected, added.request.id, why.Text(), at_ms);
       End(added.request.id, false);
     } else if (!Busy()) {
-      Attempt(added.rank, now_ms);
+      Attempt(added.rank, at_ms);
     }
   }
 
-  void Proceed(std::uint64_t stream, const engine::TransferTerms& terms, double now_ms) override {
+  void Proceed(std::uint64_t stream, const engine::TransferTerms& terms, double at_ms) override {
     const auto id = sessions_.IdOf(stream);
     Reservation* entry = id ? sessions_.Find(*id) : nullptr;
     if (entry != nullptr && entry->granted && !std::exchange(entry->held, true)) {
       entry->terms = terms;
-      StartTransfer(*id, *entry, now_ms);
+      StartTransfer(*id, *entry, at_ms);
     }
   }
 

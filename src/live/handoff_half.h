@@ -25,12 +25,12 @@ class HandoffHalf : public WorkerHandoffs {
   // Before anything else; the worker outlives the object.
   void Attach(HostedWorker& worker) { worker_ = &worker; }
 
-  // `rank` may be workload::kNone.
+  // `rank` may be workload::kNone; `at_ms` is when the request came.
   virtual void Submit(std::uint64_t stream, std::uint32_t rank,
-                      std::shared_ptr<const LiveRequest> request, double now_ms) = 0;
+                      std::shared_ptr<const LiveRequest> request, double at_ms) = 0;
   virtual void Cancel(std::uint64_t stream, double now_ms) = 0;
-  // The other half is ready.
-  virtual void Proceed(std::uint64_t stream, const engine::TransferTerms& terms, double now_ms) = 0;
+  // The other half is ready since `at_ms`.
+  virtual void Proceed(std::uint64_t stream, const engine::TransferTerms& terms, double at_ms) = 0;
   // Carries out what is due; NextMs is when something will be, infinity if only commands or ends of
   // passes bring more.
   virtual void Act(double now_ms) = 0;
