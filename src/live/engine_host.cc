@@ -286,8 +286,11 @@ void EngineHost::Cancel(std::uint32_t worker, std::uint64_t stream) {
 
 void EngineHost::Proceed(std::uint32_t worker, std::uint64_t stream,
                          const engine::TransferTerms& terms) {
-  state_->Post(
-      {.kind = Command::Kind::kProceed, .worker = worker, .stream = stream, .terms = terms});
+  state_->Post({.kind = Command::Kind::kProceed,
+                .worker = worker,
+                .stream = stream,
+                .terms = terms,
+                .at_ms = state_->clock.NowMs()});
 }
 
 bool EngineHost::started_up() const { return state_->clock.NowMs() >= state_->options.startup_ms; }
