@@ -87,8 +87,8 @@ void AddWorkerFlags(CLI::App& command, WorkerFlags& f) {
       "Workers start working after this time; requests wait")
       ->check(CLI::NonNegativeNumber);
   command
-      .add_flag("--make-up-lateness", o.make_up_lateness,
-                "A pass starts at the modelled end of the one before when there was work: no drift")
+      .add_flag("--keep-lateness", o.keep_lateness,
+                "A pass starts when the worker woke up, not at the modelled end of the one before")
       ->group(kWorkers);
   Add(command, kEvents, "--zmq-kv-events-ports", o.ports.kv_events, "PORTS", "KV events")
       ->delimiter(',');

@@ -13,14 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include <sys/prctl.h>
-
 #include "engine/settings.h"
 #include "live/clock.h"
 #include "live/handoff_coordinator.h"
 #include "live/hosted_pools.h"
 #include "live/hosted_worker.h"
 #include "live/live_request.h"
+#include "live/prompt_thread.h"
 #include "live/worker_driver.h"
 #include "live/worker_metrics.h"
 #include "workload/request.h"
@@ -140,8 +139,7 @@ void EngineHost::State::ActPools() {
 }
 
 void EngineHost::State::Run() {
-  // Timers of this thread are exact; the default slack is 50 us.
-  prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+  WakePromptly();
   std::vector<Command> list;
   std::unique_lock lock(mutex);
   while (!stop) {

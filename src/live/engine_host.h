@@ -54,7 +54,7 @@ struct HostOptions {
   // Instead of them: a prefill and a decode pool. Their workers are numbered in this order, and all
   // requests go to worker 0, for both pools.
   std::optional<HandoffOptions> pools{};
-  bool make_up_lateness = false;
+  bool keep_lateness = false;
   // Null: not published. One channel per rank, worker by worker; KV events have no channels for
   // decode workers.
   ZmqPublisher* kv_events = nullptr;

@@ -46,7 +46,7 @@ HostedWorker::HostedWorker(const HostOptions& options, const engine::EngineSetti
           {.kv_events = options.kv_events != nullptr || options.deliver_kv != nullptr ||
                         (place_.handoffs != nullptr && place_.handoffs->WantsEvents(place_.place)),
            .pass_metrics = options.pass_metrics != nullptr,
-           .make_up_lateness = options.make_up_lateness,
+           .keep_lateness = options.keep_lateness,
            .set_aside = place_.handoffs != nullptr},
           requests.table(), *this) {}
 

@@ -18,6 +18,9 @@ namespace {
 // Passes of no duration and no effect in a row after which a worker counts as stuck.
 constexpr std::uint64_t kIdlePasses = 10000;
 
+// A worker that is later than this stood still (a suspended machine) and does not catch up.
+constexpr double kMadeUpMs = 100.0;
+
 }  // namespace
 
 WorkerDriver::WorkerDriver(const engine::EngineSettings& settings, std::uint32_t id,
@@ -115,7 +118,8 @@ void WorkerDriver::Complete(double now_ms) {
 
 void WorkerDriver::Start(double now_ms) {
   for (std::uint64_t passes = 0; passes < options_.instant_passes && CanStart(); ++passes) {
-    const bool make_up = options_.make_up_lateness && queued_ && last_end_ms_ <= now_ms;
+    const bool make_up = !options_.keep_lateness && queued_ && last_end_ms_ <= now_ms &&
+                         now_ms - last_end_ms_ <= kMadeUpMs;
     started_ms_ = make_up ? last_end_ms_ : now_ms;
     for (std::uint32_t rank = 0; rank < worker_.ranks(); ++rank) {
       took_part_[rank] = worker_.core(rank).HasWork();

@@ -56,9 +56,9 @@ class PassSink {
 struct DriverOptions {
   bool kv_events = false;
   bool pass_metrics = true;
-  // The next pass starts at the modelled end of the last one when there was work already, instead
-  // of at the time of the wake-up: lateness is made up.
-  bool make_up_lateness = false;
+  // The next pass starts at the time of the wake-up, so that lateness adds up, and not at the
+  // modelled end of the last one when there was work already.
+  bool keep_lateness = false;
   // Passes of no duration that one call of Start may make. A live worker takes commands between
   // them; the offline loop makes all of them first.
   std::uint64_t instant_passes = 1;

@@ -51,7 +51,7 @@ HostOptions WorkerOptions::Host(const Publishers& publishers) const {
   return {.engine = engine,
           .workers = workers,
           .pools = pools,
-          .make_up_lateness = make_up_lateness,
+          .keep_lateness = keep_lateness,
           .kv_events = publishers.kv_events.get(),
           .pass_metrics = publishers.pass_metrics.get(),
           .positional_kv_events = ports.positional,
