@@ -51,7 +51,7 @@ python-test: | bootstrap ## the tests of the Python package and of the documents
 	@python3 -c 'import ensurepip, os, sysconfig as s; os.stat(s.get_path("include") + "/Python.h")' \
 	  2>/dev/null || scripts/bootstrap python
 	@[ -x build/python-test/bin/python ] || python3 -m venv build/python-test
-	@$(PYTHON_PIP) $(PYTHON_BUILD) pytest==9.1.1
+	@$(PYTHON_PIP) $(PYTHON_BUILD) pytest==9.1.1 mypy==2.4.1
 	@$(PYTHON_PIP) --no-build-isolation '.[frames,bayesian,ray]'
 	@build/python-test/bin/python -m pytest -q -p no:cacheprovider tests/python
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Literal, Mapping, Optional, Sequence, Union, overload
 
 import pandas
 
+__all__ = ["Recommendation", "ReplayReport", "TelemetryOptions", "estimate", "predict", "recommend",
+           "run_synthetic_trace_replay", "run_trace_replay", "__version__"]
 __version__: str
 _Path = Union[str, PathLike[str]]
 _Object = Union[str, Mapping[str, Any]]
@@ -14,14 +17,14 @@ _Format = Literal["mooncake", "mooncake-delta", "agentic_mooncake", "weka",
 _Prompts = Literal["fixed", "cumulative"]
 _Basis = Literal["auto", "absolute", "relative"]
 
+@dataclass(frozen=True)
 class TelemetryOptions:
-    sample_interval_ms: float
-    capture_in_memory: Optional[bool]
-    callback: Optional[Callable[[Dict[str, Any]], object]]
-    jsonl_path: Optional[_Path]
-    def __init__(self, sample_interval_ms: float = 1000.0, capture_in_memory: Optional[bool] = None,
-                 callback: Optional[Callable[[Dict[str, Any]], object]] = None,
-                 jsonl_path: Optional[_Path] = None) -> None: ...
+    sample_interval_ms: float = ...
+    capture_in_memory: Optional[bool] = ...
+    callback: Optional[Callable[[Dict[str, Any]], object]] = ...
+    jsonl_path: Optional[_Path] = ...
+    @property
+    def captures(self) -> bool: ...
 
 class ReplayReport:
     @property
@@ -136,10 +139,17 @@ def estimate(phase: Literal["prefill", "decode", "capacity", "operations"], *, m
              block_size: Optional[int] = None, max_num_tokens: Optional[int] = None,
              max_batch_size: Optional[int] = None, memory_fraction: Optional[float] = None,
              cuda_graph_reserved_bytes: Optional[int] = None,
-             perfdata: Union[_Path, Sequence[_Path]] = (), **parallel: Any) -> Dict[str, Any]: ...
+             perfdata: Union[_Path, Sequence[_Path]] = (), tp_size: Optional[int] = None,
+             pp_size: Optional[int] = None, attention_dp_size: Optional[int] = None,
+             moe_tp_size: Optional[int] = None, moe_ep_size: Optional[int] = None,
+             nextn: Optional[int] = None, gemm_quant_mode: Optional[str] = None,
+             moe_quant_mode: Optional[str] = None, fmha_quant_mode: Optional[str] = None,
+             kvcache_quant_mode: Optional[str] = None,
+             comm_quant_mode: Optional[str] = None) -> Dict[str, Any]: ...
 
 class Recommendation:
     output_dir: Path
+    def __init__(self, output_dir: _Path, table: str = "") -> None: ...
     @property
     def candidates(self) -> List[Dict[str, Any]]: ...
     @property

@@ -33,8 +33,11 @@ def numbered(blocks):
     return [pytest.param(block, id=str(i)) for i, block in enumerate(blocks, 1)]
 
 
-@pytest.mark.parametrize("code", numbered(
-    fenced("README.md", "python") + fenced("docs/python.md", "python")))
+PYTHON_EXAMPLES = [block for name in ("README.md", "docs/python.md")
+                   for block in fenced(name, "python")]
+
+
+@pytest.mark.parametrize("code", numbered(PYTHON_EXAMPLES))
 def test_python_examples(code, folder):
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
