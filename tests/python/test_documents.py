@@ -10,11 +10,15 @@ import pytest
 from surfaces import PROGRAM, ROOT
 
 
-def fenced(name, language):
-    text = (ROOT / name).read_text()
-    blocks = re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
-    assert blocks, f"{name} has no {language}"
-    return blocks
+def python_examples():
+    """Every fenced block of Python, named by its page and number."""
+    pages = [ROOT / "README.md", ROOT / "examples/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return {f"{page.relative_to(ROOT)}:{number}": block for page in pages for number, block in enumerate(
+        re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S), 1)}
+
+
+PYTHON_EXAMPLES = python_examples()
+assert {"README.md:1", "docs/python.md:1", "docs/capacity.md:1"} <= set(PYTHON_EXAMPLES)
 
 
 @pytest.fixture(scope="module")
@@ -29,16 +33,9 @@ def folder(tmp_path_factory):
     return path
 
 
-def numbered(blocks):
-    return [pytest.param(block, id=str(i)) for i, block in enumerate(blocks, 1)]
-
-
-PYTHON_EXAMPLES = [block for name in ("README.md", "docs/python.md")
-                   for block in fenced(name, "python")]
-
-
-@pytest.mark.parametrize("code", numbered(PYTHON_EXAMPLES))
-def test_python_examples(code, folder):
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+@pytest.mark.parametrize("name", PYTHON_EXAMPLES)
+def test_python_examples(name, folder):
+    done = subprocess.run([sys.executable, "-c", PYTHON_EXAMPLES[name]], cwd=folder,
+                          capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout

@@ -119,6 +119,7 @@ def test_a_frame_has_a_row_per_candidate(tmp_path):
     frame = dynosim.recommend(DOCUMENT, output_dir=tmp_path / "a").frame()
     assert len(frame) == 4 and set(frame["traffic.load.concurrency"]) == {1, 2}
     assert frame["score"].max() == 2000.0
+    assert frame["output_throughput_tok_s"].max() == 2000.0
 
 
 # A process that searches until it is ended from outside.

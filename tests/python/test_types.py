@@ -60,7 +60,7 @@ def test_a_type_checker_takes_right_calls_and_refuses_wrong_ones(tmp_path):
 
 def test_the_examples_of_the_documents_are_typed(tmp_path):
     code = "\n".join(f"def example_{number}() -> None:\n" + re.sub(r"^(?=.)", "    ", example, flags=re.M)
-                     for number, example in enumerate(PYTHON_EXAMPLES))
+                     for number, example in enumerate(PYTHON_EXAMPLES.values()))
     # They say by their arguments that what may be None is there, and leave their functions untyped.
     found, text = mypy(code, tmp_path, "--no-strict-optional", "--allow-untyped-defs")
     assert found == [], text
