@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import dynosim
 from surfaces import PROGRAM, ROOT
 
 
@@ -39,3 +40,33 @@ def test_python_examples(name, folder):
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def fields(value):
+    """Names of all members, but not of those whose members another page names."""
+    if isinstance(value, list):
+        for element in value:
+            yield from fields(element)
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            yield name
+            if name not in ("candidates", "ttft_parts_ms", "e2e_parts_ms"):
+                yield from fields(member)
+
+
+def test_the_page_of_fields_has_every_field_of_a_report():
+    named = set(re.findall(r"`([^`]*)`", (ROOT / "docs/report_fields.md").read_text()))
+    load = {"input_tokens": 300, "output_tokens": 20, "request_count": 20, "replay_concurrency": 4,
+            "capture_per_request": True}
+    telemetry = dynosim.TelemetryOptions(sample_interval_ms=50.0)
+    engine = {"engine": {"num_gpu_blocks": 60, "block_size": 16}}
+    for more in ({"num_workers": 2, "router_mode": "kv_router", "capture_routing": True,
+                  "sla_ttft_ms": 100.0, "telemetry_options": telemetry, "turns_per_session": 2},
+                 {"input_tokens": 3000, "extra_engine_args": engine},
+                 {"prefill_engine_args": {"engine": {"worker_type": "prefill"}},
+                  "decode_engine_args": {"engine": {"worker_type": "decode"}}}):
+        report = dynosim.run_synthetic_trace_replay(**{**load, **more})
+        distributions = {name.removeprefix("mean_") for name in report.summary}
+        seen = {name for name in fields(report.to_dict()) if name.partition("_")[2] not in distributions}
+        assert report.per_request
+        assert seen - named <= {"summary", "planner", "sample_interval_ms", "samples"}
