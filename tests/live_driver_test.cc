@@ -201,7 +201,8 @@ TEST_P(LiveDriver, EqualsTheOfflineLoopBitForBitOnAHandMovedClock) {
 // more tokens, by a worker that wakes up at these times.
 class Wakeups final : public live::PassSink {
  public:
-  static std::vector<double> PassEnds(bool keep_lateness, const std::vector<double>& wake_ms) {
+  static std::vector<double> PassEnds(bool keep_lateness, const std::vector<double>& wake_ms,
+                                      double start_ms = 0.0) {
     RandomCase c;
     c.scenario.workload.synthetic = {.input_tokens = 64, .output_tokens = 4, .request_count = 1};
     c.scenario.workload.replay_concurrency = 1;
@@ -213,7 +214,7 @@ class Wakeups final : public live::PassSink {
     live::WorkerDriver driver(c.scenario.engine, 0, {.keep_lateness = keep_lateness}, *source,
                               sink);
     driver.Submit(request, 0, 0.0);
-    driver.Start(0.0);
+    driver.Start(start_ms);
     for (const double now_ms : wake_ms) {
       driver.Complete(now_ms);
       while (driver.CanStart()) {
@@ -243,6 +244,12 @@ TEST(LiveDriverLateness, IsMadeUpForUnlessKept) {
 
 TEST(LiveDriverLateness, IsMadeUpForOverSeveralPasses) {
   EXPECT_EQ(Wakeups::PassEnds(false, {33.0, 35.0}), (std::vector{20.0, 25.0, 30.0, 35.0}));
+}
+
+TEST(LiveDriverLateness, OfAnIdleWorkerIsMadeUpFor) {
+  EXPECT_EQ(Wakeups::PassEnds(false, {20.0}, 0.25), (std::vector{20.0}));
+  EXPECT_EQ(Wakeups::PassEnds(true, {20.25}, 0.25), (std::vector{20.25}));
+  EXPECT_EQ(Wakeups::PassEnds(false, {121.0}, 101.0), (std::vector{121.0}));
 }
 
 TEST(LiveDriverLateness, OfAMachineThatStoodStillIsNotMadeUpFor) {

@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/json_argument.h"
 #include "base/result.h"
-#include "base/text_file.h"
 #include "engine/settings.h"
 #include "engine/settings_decode.h"
 #include "timing/fixed.h"
@@ -29,16 +29,6 @@ template <class T>
 CLI::Option* Add(CLI::App& command, std::string_view group, const std::string& name, T& value,
                  const std::string& type, const std::string& help) {
   return command.add_option(name, value, help)->type_name(type)->group(std::string(group));
-}
-
-// Text of the flag, or the file that it names.
-Result<Json> JsonOrFile(std::string_view flag, const std::string& text) {
-  const std::size_t start = text.find_first_not_of(" \t\r\n");
-  if (start != std::string::npos && text[start] == '{') {
-    return ParseJson(text, std::string(flag));
-  }
-  DYNO_TRY(const TextFile content, TextFile::Read(text));
-  return ParseJson(content.Text(), text);
 }
 
 template <class T>
@@ -61,7 +51,7 @@ Result<Json> MeasuredTiming(const EngineFlags& f) {
     if (AnyField(m)) {
       return UsageError("--ais-perf-config", "cannot be combined with the single --ais- flags");
     }
-    DYNO_TRY(config, JsonOrFile("--ais-perf-config", *m.config));
+    DYNO_TRY(config, JsonOfArgument("--ais-perf-config", *m.config));
   } else if (m.on) {
     if (!m.model_path) {
       return UsageError("--ais-perf-model", "needs --model-path, the name of the model");
@@ -253,12 +243,13 @@ Result<engine::EngineSettings> ReadEngineFlags(const EngineFlags& f) {
   if (json_form && AnySingle(f)) {
     return UsageError(std::string(kExtra), "cannot be combined with single engine flags");
   }
-  DYNO_TRY(const Json json, json_form ? JsonOrFile(kExtra, f.extra_engine_args) : FlatEngine(f));
+  DYNO_TRY(const Json json,
+           json_form ? JsonOfArgument(kExtra, f.extra_engine_args) : FlatEngine(f));
   return DecodeLive(json, json_form ? kExtra : std::string_view("engine flags"));
 }
 
 Result<engine::EngineSettings> ReadEngineJson(std::string_view flag, const std::string& text) {
-  DYNO_TRY(const Json json, JsonOrFile(flag, text));
+  DYNO_TRY(const Json json, JsonOfArgument(flag, text));
   return DecodeLive(json, flag);
 }
 

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/json_argument.h"
 #include "base/result.h"
 #include "cli/engine_flags.h"
 #include "engine/settings.h"
@@ -244,7 +245,7 @@ Result<router::RouterSettings> ReadPolicy(const ModeName& mode, const std::strin
   if (mode.name != "kv") {
     return UsageError("--router-config", "needs --router-mode kv");
   }
-  DYNO_TRY(const Json json, ParseJson(config, "--router-config"));
+  DYNO_TRY(const Json json, JsonOfArgument("--router-config", config));
   DYNO_TRY(settings.kv, router::DecodeKvRouterConfig(json, "--router-config"));
   return settings;
 }
@@ -370,7 +371,7 @@ void AddServeFlags(CLI::App& command, ServeFlags& f) {
   Add(command, kApi, "--router-mode", f.worker.router_mode, "MODE",
       "round-robin (default), random, least-loaded, power-of-two or kv");
   Add(command, kApi, "--router-config", f.worker.router_config, "JSON",
-      "Fields of the KV router as a JSON object");
+      "Fields of the KV router as a JSON object, or a file of it");
 }
 
 void AddMockerFlags(CLI::App& command, MockerFlags& f) {
@@ -379,7 +380,7 @@ void AddMockerFlags(CLI::App& command, MockerFlags& f) {
   Add(command, kPools, "--router-mode", f.worker.router_mode, "MODE",
       "In front of both pools: round-robin (default), random, least-loaded, power-of-two or kv");
   Add(command, kPools, "--router-config", f.worker.router_config, "JSON",
-      "Fields of the KV router as a JSON object");
+      "Fields of the KV router as a JSON object, or a file of it");
   Add(command, kWorkers, "--model-name", f.model, "NAME", "Served model (default mock)");
   AddDiscoveryFlags(command, f.discovery);
   Add(command, kServer, "--advertise-host", f.advertise_host, "ADDRESS",
@@ -394,7 +395,7 @@ void AddFrontendFlags(CLI::App& command, FrontendFlags& f) {
       "of "
       "workers with --zmq-kv-events-ports");
   Add(command, kApi, "--router-config", f.router_config, "JSON",
-      "Fields of the KV router as a JSON object");
+      "Fields of the KV router as a JSON object, or a file of it");
   AddDiscoveryFlags(command, f.discovery);
   Add(command, kServer, "--worker", f.workers, "URL",
       "Worker process, http://<address>:<port>; may be repeated");

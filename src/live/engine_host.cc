@@ -35,6 +35,7 @@ struct Command {
   std::uint32_t rank = workload::kNone;
   std::uint64_t stream = 0;
   std::shared_ptr<const LiveRequest> request{};
+  double at_ms = 0.0;  // when it was given
 };
 
 }  // namespace
@@ -114,7 +115,7 @@ void EngineHost::State::Apply(std::vector<Command>& list) {
       if (pools != nullptr) {
         pools->Submit(command.stream, command.rank, std::move(command.request), now_ms);
       } else {
-        worker.Submit(command.stream, command.rank, std::move(command.request), now_ms);
+        worker.Submit(command.stream, command.rank, std::move(command.request), command.at_ms);
       }
     } else if (pools != nullptr) {
       pools->Cancel(command.stream, now_ms);
@@ -228,7 +229,8 @@ void EngineHost::Submit(std::uint32_t worker, std::uint32_t rank, std::uint64_t 
                 .worker = worker,
                 .rank = rank,
                 .stream = stream,
-                .request = std::move(request)});
+                .request = std::move(request),
+                .at_ms = state_->clock.NowMs()});
 }
 
 void EngineHost::Cancel(std::uint32_t worker, std::uint64_t stream) {

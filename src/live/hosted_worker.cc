@@ -51,12 +51,12 @@ HostedWorker::HostedWorker(const HostOptions& options, const engine::EngineSetti
           requests.table(), *this) {}
 
 void HostedWorker::Submit(std::uint64_t stream, std::uint32_t rank,
-                          std::shared_ptr<const LiveRequest> request, double now_ms) {
+                          std::shared_ptr<const LiveRequest> request, double at_ms) {
   rank = rank == workload::kNone ? next_rank_++ % driver_.ranks() : rank;
-  const workload::Request added = requests_.Add(std::move(request), now_ms);
-  Begin(added.id, stream, rank, now_ms);
+  const workload::Request added = requests_.Add(std::move(request), at_ms);
+  Begin(added.id, stream, rank, at_ms);
   requests_.Drop(added.id);  // from here on this worker alone holds it
-  driver_.Submit(added, rank, now_ms);
+  driver_.Submit(added, rank, at_ms);
 }
 
 void HostedWorker::Begin(std::uint32_t id, std::uint64_t stream, std::uint32_t rank,

@@ -69,9 +69,9 @@ class HostedWorker final : public PassSink {
   WorkerDriver& driver() { return driver_; }
   const engine::EngineSettings& engine() const { return engine_; }
 
-  // Whole requests. `rank` may be workload::kNone.
+  // Whole requests. `rank` may be workload::kNone; `at_ms` is when the request came.
   void Submit(std::uint64_t stream, std::uint32_t rank, std::shared_ptr<const LiveRequest> request,
-              double now_ms);
+              double at_ms);
   void Cancel(std::uint64_t stream, double now_ms);
 
   // Handoffs: a request comes to this worker, and leaves it for good.
