@@ -66,6 +66,7 @@ live-clients: build bootstrap-live ## the live server with the clients, the load
 	$(call LIVE_CLIENT,soak) --seconds 20
 	$(call LIVE_CLIENT,soak) --seconds 20 --pools
 	$(call LIVE_CLIENT,aiperf_run) --concurrency 1 64 --workers 4
+	PATH="$$PWD/build/live-clients/bin:$$PATH" tests/docs/run --bin build/dynosim docs/tutorial.md
 
 # SYSTEM and BACKEND choose; both may name several.
 perfdata: ## measured performance data of every system, or of SYSTEM="h100_sxm ..." BACKEND="vllm ..."
