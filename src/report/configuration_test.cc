@@ -13,6 +13,7 @@
 #include "engine/settings_decode.h"
 #include "report/texts_for_test.h"
 #include "scenario/scenario.h"
+#include "workload/spec.h"
 
 namespace dynosim::report {
 namespace {
