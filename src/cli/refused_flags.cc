@@ -51,6 +51,7 @@ constexpr std::array kOfFrontends = {
     RefusedFlag{"--reasoning", kFrontends},
     RefusedFlag{"--response-replay-trace-path", kFrontends},
     RefusedFlag{"--sglang-generate", kFrontends},
+    RefusedFlag{"--tokenizer", kFrontends},
 };
 
 }  // namespace
