@@ -6,7 +6,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build demo test python-test live-clients perfdata bench format layout tidy analyze asan fuzz conformance browser clean bootstrap bootstrap-lint bootstrap-fuzz bootstrap-browser bootstrap-live
+.PHONY: build build-tokenizers demo test python-test live-clients perfdata bench format layout tidy analyze asan fuzz conformance browser clean bootstrap bootstrap-lint bootstrap-fuzz bootstrap-browser bootstrap-live
 
 CPP_FOLDERS := $(wildcard src tests bench fuzz)
 CPP_FILES = find $(CPP_FOLDERS) \( -name '*.h' -o -name '*.cc' \) -print0
@@ -30,6 +30,16 @@ build/asan/build.ninja: | bootstrap-fuzz
 build: build/release/build.ninja ## the program, at build/dynosim
 	@cmake --build --preset release --target dynosim
 	@ln -sfn release/dynosim build/dynosim
+
+# In a folder of its own, so that `make build` goes on without cargo. The link is the last one built.
+build-tokenizers: | bootstrap ## the program with --tokenizer for tokenizer.json files, at build/dynosim
+	@scripts/bootstrap tokenizers
+	@mkdir -p build
+	@[ -e build/tokenizers/build.ninja ] || \
+	  cmake --preset release -B build/tokenizers -DDYNO_HF_TOKENIZER=ON >build/tokenizers.log 2>&1 || \
+	  { cat build/tokenizers.log; exit 1; }
+	@cmake --build build/tokenizers --target dynosim
+	@ln -sfn tokenizers/dynosim build/dynosim
 
 demo: build ## replays a public conversation trace on four simulated workers
 	build/dynosim replay examples/conversation_trace.jsonl.zst --num-workers 4 \

@@ -131,6 +131,10 @@ Result<Json> FlatEngine(const EngineFlags& f) {
     trtllm.Add("capacity_scheduler_policy", *f.trtllm_capacity_policy);
     engine.Add("trtllm", std::move(trtllm));
   }
+  Put(engine, "worker_type", f.worker_type);
+  Put(engine, "kv_transfer_bandwidth", f.kv_transfer_bandwidth);
+  Put(engine, "kv_transfer_timing_mode", f.kv_transfer_timing_mode);
+  Put(engine, "kv_transfer_bytes_per_token", f.kv_bytes_per_token);
   Put(engine, "aic_nextn", f.draft_tokens);
   Put(engine, "aic_nextn_accept_rates", f.draft_accept_rates);
   Put(engine, "aic_mtp_seed", f.draft_seed);
@@ -161,6 +165,7 @@ bool AnySingle(const EngineFlags& f) {
          f.sglang_clip_max_new_tokens || f.sglang_schedule_conservativeness ||
          f.trtllm_capacity_policy || f.draft_tokens || f.draft_seed || f.draft_accept_rates ||
          f.vllm_memory || f.sglang_memory || f.trtllm_memory || f.measured.on ||
+         f.kv_transfer_bandwidth || f.kv_transfer_timing_mode || f.kv_bytes_per_token ||
          f.measured.config || AnyField(f.measured) || f.engine_type != "vllm";
 }
 
@@ -176,7 +181,7 @@ void AddMeasuredFlags(CLI::App& command, EngineFlags& f) {
                 "Times of a model on measured kernels; needs --model-path")
       ->group(std::string(kGroup));
   Add(command, kGroup, "--model-path", m.model_path, "MODEL",
-      "Name of the model, or a folder with config.json");
+      "Name of the model, or a folder with config.json; serve takes the tokenizer.json beside it");
   add("system", m.system, "NAME", "GPU system (default h200_sxm)");
   add("backend", m.backend, "NAME", "Default: --engine-type");
   add("backend-version", m.backend_version, "VERSION", "Default: the newest with data");
@@ -236,6 +241,16 @@ void AddEngineFlags(CLI::App& command, EngineFlags& f) {
   add("--trtllm-capacity-scheduler-policy", f.trtllm_capacity_policy, "NAME",
       "guaranteed_no_evict, the only one");
   AddMeasuredFlags(command, f);
+}
+
+void AddTransferFlags(CLI::App& command, const char* group, EngineFlags& f) {
+  Add(command, group, "--kv-transfer-bandwidth", f.kv_transfer_bandwidth, "GB/S",
+      "Prefill workers: bandwidth of the handoff, 10^9 bytes/s (default: no delay)");
+  Add(command, group, "--kv-transfer-timing-mode", f.kv_transfer_timing_mode, "MODE",
+      "Prefill workers: full_prompt (default) or destination_missing, what the decode worker "
+      "lacks");
+  Add(command, group, "--kv-bytes-per-token", f.kv_bytes_per_token, "BYTES",
+      "Prefill workers: KV cache of a token, which the handoff moves");
 }
 
 Result<engine::EngineSettings> ReadEngineFlags(const EngineFlags& f) {

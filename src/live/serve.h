@@ -35,6 +35,7 @@ struct WorkerOptions {
   std::optional<HandoffOptions> pools{};  // instead of them
   bool keep_lateness = false;
   double startup_ms = 0.0;
+  double handoff_timeout_ms = kHandoffTimeoutMs;
   EventPorts ports;
 
   // All workers in order, those of a prefill pool first.

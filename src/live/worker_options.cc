@@ -50,6 +50,7 @@ std::vector<WorkerCard> WorkerOptions::Cards(const std::string& prefix) const {
 HostOptions WorkerOptions::Host(const Publishers& publishers) const {
   return {.engine = engine,
           .workers = workers,
+          .handoff_timeout_ms = handoff_timeout_ms,
           .pools = pools,
           .keep_lateness = keep_lateness,
           .kv_events = publishers.kv_events.get(),
