@@ -43,6 +43,14 @@ def test_python_examples(name, folder):
     assert done.stdout
 
 
+def test_the_notebook_runs(folder):
+    pytest.importorskip("pandas")
+    done = subprocess.run([sys.executable, "examples/notebook.py"], cwd=folder, capture_output=True,
+                          text=True)
+    assert done.returncode == 0, done.stderr
+    assert "kv_router    6 GPUs: p99 time to first token" in done.stdout
+
+
 PAGES_WITH_COMMANDS = [path for path in sorted((ROOT / "docs").rglob("*.md"))
                        if "<!-- test: needs module" in path.read_text()]
 
