@@ -170,11 +170,12 @@ class Recommendation:
         return self._table
 
     def frame(self):
-        """pandas.DataFrame with a row per candidate: status, used_gpus, score, both throughputs,
-        and a column for every path that was chosen."""
+        """pandas.DataFrame with a row per candidate: status, reason, used_gpus, score, a column for
+        every path that was chosen, both throughputs, and the metrics of its summary."""
         return _frame([{**{name: c[name] for name in ("candidate_id", "status", "reason",
                                                       "used_gpus", "score")},
-                        **(c["objectives"] or {}), **c["config"]} for c in self.candidates])
+                        **c["config"], **(c["objectives"] or {}), **(c["metrics"] or {})}
+                       for c in self.candidates])
 
     def _named(self, view):
         by_id = {candidate["candidate_id"]: candidate for candidate in self.candidates}

@@ -28,6 +28,9 @@ struct WorkerFlags {
   std::string event_form = "map";
   std::optional<std::string> prefill_engine, decode_engine;  // JSON text, or files
   std::optional<std::uint32_t> workers, prefill_workers, decode_workers;
+  std::optional<std::string> disaggregation_mode;  // agg, prefill or decode
+  bool is_prefill = false, is_decode = false;
+  std::optional<double> handoff_timeout_ms;
   std::string router_mode = "round-robin";
   std::string router_config;
   live::WorkerOptions options;

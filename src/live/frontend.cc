@@ -184,10 +184,11 @@ void Frontend::Run(Api api, const std::shared_ptr<Exchange>& exchange, const Htt
     }
     parsed->dp_rank = value;
   }
-  if (dispatcher_.available() == 0) {
+  if (!dispatcher_.ready()) {
     fail({.status = 503,
-          .message = fmt::format(
-              "Model `{}` is not ready to serve requests yet: no worker is there", options_.model),
+          .message = fmt::format("Model `{}` is not ready to serve requests yet: no {} is there",
+                                 options_.model,
+                                 dispatcher_.available() == 0 ? "worker" : "prefill worker"),
           .param = {}});
     return;
   }

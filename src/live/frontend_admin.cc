@@ -103,7 +103,7 @@ void Frontend::Live(const std::shared_ptr<Exchange>& exchange, const HttpRequest
 }
 
 void Frontend::Ready(const std::shared_ptr<Exchange>& exchange, const HttpRequest& /*request*/) {
-  if (draining_ || dispatcher_.available() == 0 || (ready_ && !ready_())) {
+  if (draining_ || !dispatcher_.ready() || (ready_ && !ready_())) {
     exchange->Respond(503, kJson, R"({"status":"not_ready","message":"Service is not ready"})");
   } else {
     exchange->Respond(200, kJson, R"({"status":"ready","message":"Service is ready"})");
@@ -308,7 +308,7 @@ void Frontend::SetThresholds(const std::shared_ptr<Exchange>& exchange,
   if (read("active_decode_blocks_threshold", limits.active_decode_blocks, 1.0) &&
       read("active_prefill_tokens_threshold", limits.active_prefill_tokens, 1e15) &&
       read("active_prefill_tokens_threshold_frac", limits.active_prefill_tokens_frac, 1e9)) {
-    dispatcher_.limits() = limits;
+    dispatcher_.set_limits(limits);
     exchange->Respond(200, kJson, DumpJson(ThresholdObject()));
   }
 }

@@ -9,9 +9,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/transfer.h"
 #include "workload/request.h"
 #include "workload/source.h"
 
@@ -36,6 +38,13 @@ struct OutputPlan {
   std::uint32_t Token(std::uint64_t ordinal) const;
 };
 
+// The other half of a request whose prompt a worker of another process computes.
+struct HandoffTerms {
+  bool held = false;    // the prompt is done, its KV waits there
+  double age_ms = 0.0;  // since the request came
+  engine::TransferTerms transfer{};
+};
+
 struct LiveRequest {
   std::string model;  // as the client named it
   std::vector<std::uint32_t> prompt;
@@ -47,6 +56,7 @@ struct LiveRequest {
   std::int32_t priority = 0;
   std::uint32_t dp_rank = workload::kNone;
   std::uint32_t worker = workload::kNone;  // asked for by the client
+  std::optional<HandoffTerms> handoff{};   // of a decode worker's request
   // Block names of the planned sequence, in order.
   std::vector<std::uint64_t> blocks;
 
