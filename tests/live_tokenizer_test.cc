@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokenizer of a tokenizer.json: its ids, damaged files, and the server over it. A build without
-// the option skips all but the refusal.
+// The tokenizer of a tokenizer.json: its ids, damaged files, and the server over it. A build
+// without the option skips all but the refusal.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -97,9 +97,9 @@ std::string TinyTokenizer(const std::vector<std::array<std::string, 2>>& merges,
 
 const std::string kSpace = ByteName(' ');
 // th 256, the 257, " the" 258, " c" 259, " ca" 260, " cat" 261.
-const std::vector<std::array<std::string, 2>> kMerges = {
-    {"t", "h"}, {"th", "e"}, {kSpace, "the"}, {kSpace, "c"}, {kSpace + "c", "a"},
-    {kSpace + "ca", "t"}};
+const std::vector<std::array<std::string, 2>> kMerges = {{"t", "h"},          {"th", "e"},
+                                                         {kSpace, "the"},     {kSpace, "c"},
+                                                         {kSpace + "c", "a"}, {kSpace + "ca", "t"}};
 
 // 262 and 263, and "<think>" 264 which is not special.
 std::string ChatMlTokenizer() { return TinyTokenizer(kMerges, {"<|im_start|>", "<|im_end|>"}); }
@@ -164,8 +164,8 @@ TEST_F(TokenizerFile, CharactersSplitOverTokensComeOutWhole) {
   for (const std::uint32_t id : Encoded(*tokenizer, "the\u96ea\U0001f642 cat")) {
     utf8.Push(tokenizer->Bytes(id), pieces.emplace_back());
   }
-  EXPECT_EQ(pieces, (std::vector<std::string>{"the", "", "", "\u96ea", "", "", "", "\U0001f642",
-                                              " cat"}));
+  EXPECT_EQ(pieces,
+            (std::vector<std::string>{"the", "", "", "\u96ea", "", "", "", "\U0001f642", " cat"}));
   EXPECT_EQ(tokenizer->Bytes(263), "");  // special
   EXPECT_EQ(tokenizer->Bytes(264), "<think>");
   EXPECT_EQ(tokenizer->Bytes(265), "");
@@ -186,12 +186,12 @@ TEST_F(TokenizerFile, AConversationTakesTheFormOfTheMarkersThatTheVocabularyHas)
   };
   EXPECT_EQ(chat(ChatMlTokenizer()),
             (Ids{262, 'u', 's', 'e', 'r', '\n', 258, 261, '\n', 263, '\n',
-                 262, 'a', 's', 's', 'i', 's', 't', 'a', 'n', 't', '\n'}));
+                 262, 'a', 's', 's', 'i', 's',  't', 'a', 'n',  't', '\n'}));
   // 262 <|begin_of_text|>, 263 and 264 around the role, 265 at the end; the text is trimmed.
   EXPECT_EQ(chat(TinyTokenizer(kMerges, {"<|begin_of_text|>", "<|start_header_id|>",
                                          "<|end_header_id|>", "<|eot_id|>"})),
-            (Ids{262, 263, 'u', 's', 'e', 'r', 264, '\n', '\n', 257, 261, 265,
-                 263, 'a', 's', 's', 'i', 's', 't', 'a', 'n', 't', 264, '\n', '\n'}));
+            (Ids{262, 263, 'u', 's', 'e', 'r', 264, '\n', '\n', 257, 261,  265, 263,
+                 'a', 's', 's', 'i', 's', 't', 'a', 'n',  't',  264, '\n', '\n'}));
   // No markers: lines, with what the file puts in front of a text.
   EXPECT_EQ(chat(TinyTokenizer(kMerges, {"<s>"}, true)),
             (Ids{262, 'u', 's', 'e', 'r', ':', ' ', 258, 261, '\n', '\n',
@@ -229,27 +229,27 @@ TEST_F(TokenizerFile, DamagedFilesAreOneClearLine) {
     EXPECT_NE(at, std::string::npos) << from;
     return text.replace(at, from.size(), to);
   };
-  std::vector<std::string> bad = {"",
-                                  "null",
-                                  "{}",
-                                  "[]",
-                                  "\xff\xfe{",
-                                  std::string(200000, '['),
-                                  R"({"model":{"type":"BPE","vocab":{},"merges":[]}})",
-                                  with(R"("th":256)", R"("th":4294967295)"),
-                                  with(R"("th":256)", R"("th":1e300)"),
-                                  with(R"("th":256)", R"("th":-1)"),
-                                  with(R"("th":256)", R"("th":"256")"),
-                                  with(R"("t h")", R"("t h e")"),
-                                  with(R"("t h")", R"("q \u96ea")"),
-                                  with(R"("type":"BPE")", R"("type":7)"),
-                                  with(R"("added_tokens":[)", R"("added_tokens":[7,)"),
-                                  with(R"("decoder":{"type":"ByteLevel")", R"("decoder":{"type":{})"),
-                                  with(R"("decoder":{)", R"("decoder":{"type":"Strip","x":{)"),
-                                  with(R"("normalizer":null)",
-                                       R"("normalizer":{"type":"Replace","pattern":{"Regex":"(("},)"
-                                       R"("content":""})"),
-                                  with(R"("max_length":4)", R"("max_length":1e99)")};
+  std::vector<std::string> bad = {
+      "",
+      "null",
+      "{}",
+      "[]",
+      "\xff\xfe{",
+      std::string(200000, '['),
+      R"({"model":{"type":"BPE","vocab":{},"merges":[]}})",
+      with(R"("th":256)", R"("th":4294967295)"),
+      with(R"("th":256)", R"("th":1e300)"),
+      with(R"("th":256)", R"("th":-1)"),
+      with(R"("th":256)", R"("th":"256")"),
+      with(R"("t h")", R"("t h e")"),
+      with(R"("t h")", R"("q \u96ea")"),
+      with(R"("type":"BPE")", R"("type":7)"),
+      with(R"("added_tokens":[)", R"("added_tokens":[7,)"),
+      with(R"("decoder":{"type":"ByteLevel")", R"("decoder":{"type":{})"),
+      with(R"("decoder":{)", R"("decoder":{"type":"Strip","x":{)"),
+      with(R"("normalizer":null)", R"("normalizer":{"type":"Replace","pattern":{"Regex":"(("},)"
+                                   R"("content":""})"),
+      with(R"("max_length":4)", R"("max_length":1e99)")};
   for (std::size_t size = 1; size < whole.size(); size += 97) {
     bad.push_back(whole.substr(0, size));
   }
@@ -349,10 +349,10 @@ TEST_F(TokenizerFile, TheServerCountsAndAnswersInTheVocabulary) {
     EXPECT_EQ(refused.status, 400) << path;
     EXPECT_NE(refused.body.find("token ids must be below 264"), std::string::npos) << refused.body;
   }
-  const Json answer = Parsed(
-      Post(server.port(), "/v1/completions",
-           R"({"prompt":"the cat","max_tokens":200,"return_token_ids":true})")
-          .body);
+  const Json answer =
+      Parsed(Post(server.port(), "/v1/completions",
+                  R"({"prompt":"the cat","max_tokens":200,"return_token_ids":true})")
+                 .body);
   const Json& choice = answer.Find("choices")->array().front();
   const Ids ids = IdsOf(choice.Find("token_ids"));
   ASSERT_EQ(ids.size(), 200U);
@@ -403,11 +403,11 @@ TEST_F(TokenizerFile, AFollowUpTurnHitsTheCacheInOneProcessAndInSeveral) {
                                            "--block-size", "4"};
   const auto check = [](std::uint16_t port) {
     const auto complete = [&](const Ids& prompt, int max_tokens) {
-      return Parsed(Post(port, "/v1/completions",
-                         "{\"prompt\":" + Shown(prompt) +
-                             ",\"return_token_ids\":true,\"max_tokens\":" +
-                             std::to_string(max_tokens) + "}")
-                        .body);
+      return Parsed(
+          Post(port, "/v1/completions",
+               "{\"prompt\":" + Shown(prompt) +
+                   ",\"return_token_ids\":true,\"max_tokens\":" + std::to_string(max_tokens) + "}")
+              .body);
     };
     Ids prompt = {257, 261, 258, 261};
     const Json first = complete(prompt, 21);
@@ -425,9 +425,9 @@ TEST_F(TokenizerFile, AFollowUpTurnHitsTheCacheInOneProcessAndInSeveral) {
   check(server.port());
 
   const LiveServer worker(engine, "mocker");
-  const LiveServer frontend({"--tokenizer", folder_, "--worker",
-                             "http://127.0.0.1:" + std::to_string(worker.port())},
-                            "frontend");
+  const LiveServer frontend(
+      {"--tokenizer", folder_, "--worker", "http://127.0.0.1:" + std::to_string(worker.port())},
+      "frontend");
   ASSERT_NE(frontend.port(), 0) << frontend.output();
   for (int i = 0;
        i < 400 && Get(frontend.port(), "/v1/models").body.find("mock") == std::string::npos; ++i) {
@@ -459,9 +459,10 @@ TEST_F(TokenizerFile, AFolderOfAModelBringsItsTokenizerAlong) {
   File(ChatMlTokenizer());
   const LiveServer server({"--model-path", folder_});
   ASSERT_NE(server.port(), 0) << server.output();
-  EXPECT_EQ(IdsOf(Parsed(Post(server.port(), "/tokenize", R"({"prompt":"the cat"})").body)
-                      .Find("tokens")),
-            (Ids{257, 261}));
+  EXPECT_EQ(
+      IdsOf(
+          Parsed(Post(server.port(), "/tokenize", R"({"prompt":"the cat"})").body).Find("tokens")),
+      (Ids{257, 261}));
 }
 
 TEST(TokenizerFlag, WithoutTheOptionItIsRefusedWithTheWayToHaveIt) {
