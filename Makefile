@@ -6,7 +6,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build build-tokenizers demo test python-test live-clients perfdata bench format layout tidy analyze asan fuzz conformance browser clean bootstrap bootstrap-lint bootstrap-fuzz bootstrap-browser bootstrap-live
+.PHONY: build build-tokenizers test-tokenizers demo test python-test live-clients perfdata bench format layout tidy analyze asan fuzz conformance browser clean bootstrap bootstrap-lint bootstrap-fuzz bootstrap-browser bootstrap-live
 
 CPP_FOLDERS := $(wildcard src tests bench fuzz)
 CPP_FILES = find $(CPP_FOLDERS) \( -name '*.h' -o -name '*.cc' \) -print0
@@ -40,6 +40,15 @@ build-tokenizers: | bootstrap ## the program with --tokenizer for tokenizer.json
 	  { cat build/tokenizers.log; exit 1; }
 	@cmake --build build/tokenizers --target dynosim
 	@ln -sfn tokenizers/dynosim build/dynosim
+
+# The ordinary tests skip these.
+test-tokenizers: build-tokenizers ## the tests of --tokenizer, also against the tokenizers package
+	@cmake --build build/tokenizers --target dynosim_tests
+	@ctest --test-dir build/tokenizers -R '^Tokenizer' --no-tests=error --output-on-failure
+	@[ -x build/live-clients/bin/python ] || python3 -m venv build/live-clients
+	@build/live-clients/bin/pip install --quiet --disable-pip-version-check \
+	  $(shell grep -E '^(tokenizers|prometheus-client)=' tests/live_clients/requirements.txt)
+	@build/live-clients/bin/python tests/live_clients/tokenizer_run.py --bin build/tokenizers/dynosim
 
 demo: build ## replays a public conversation trace on four simulated workers
 	build/dynosim replay examples/conversation_trace.jsonl.zst --num-workers 4 \

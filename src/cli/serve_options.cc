@@ -458,8 +458,8 @@ void UseTokenizerOfModel(ServeFlags& flags) {
   MeasuredFlags& model = flags.worker.engine.measured;
   std::error_code error;
   if (!model.model_path || !live::ReadsTokenizerFiles() ||
-      !std::filesystem::is_regular_file(
-          std::filesystem::path(*model.model_path) / "tokenizer.json", error)) {
+      !std::filesystem::is_regular_file(std::filesystem::path(*model.model_path) / "tokenizer.json",
+                                        error)) {
     return;
   }
   if (flags.api.tokenizer.empty()) {

@@ -55,8 +55,7 @@ std::string_view Trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r\n\v\f";
   const std::size_t first = std::min(text.find_first_not_of(kBlanks), text.size());
   const std::size_t last = text.find_last_not_of(kBlanks);
-  return last == std::string_view::npos ? std::string_view()
-                                        : text.substr(first, last + 1 - first);
+  return last == std::string_view::npos ? std::string_view() : text.substr(first, last + 1 - first);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chat templates: how a conversation becomes one prompt. No template of a model is read; the form is
-// chosen by the markers that a vocabulary knows.
+// Chat templates: how a conversation becomes one prompt. No template of a model is read; the form
+// is chosen by the markers that a vocabulary knows.
 #pragma once
 
 #include <cstdint>

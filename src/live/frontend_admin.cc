@@ -175,10 +175,9 @@ void Frontend::Detokenize(const std::shared_ptr<Exchange>& exchange, const HttpR
   for (const Json& token : tokens->array()) {
     if (!token.is_integer() || token.number() < 0 ||
         token.number() >= static_cast<double>(tokenizer_->id_end())) {
-      Refuse(exchange,
-             {.status = 400,
-              .message = fmt::format("token ids must be below {}", tokenizer_->id_end()),
-              .param = "tokens"});
+      Refuse(exchange, {.status = 400,
+                        .message = fmt::format("token ids must be below {}", tokenizer_->id_end()),
+                        .param = "tokens"});
       return;
     }
     ids.push_back(static_cast<std::uint32_t>(token.number()));

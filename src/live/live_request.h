@@ -28,8 +28,8 @@ inline constexpr std::uint32_t kOutputTokens = 1000;
 struct OutputPlan {
   enum class Kind : std::uint8_t { kRandom, kFixed };
   Kind kind = Kind::kRandom;
-  std::uint64_t seed = 0;              // kRandom
-  std::uint64_t first_ordinal = 0;     // tokens before this one were generated elsewhere
+  std::uint64_t seed = 0;           // kRandom
+  std::uint64_t first_ordinal = 0;  // tokens before this one were generated elsewhere
   // kFixed: these, repeated when the output is longer. kRandom: drawn from these; empty: the range.
   std::vector<std::uint32_t> ids;
   std::uint64_t reasoning_tokens = 0;  // leading tokens between the two markers, with them

@@ -40,8 +40,8 @@ class Tokenizer {
   std::uint32_t id_end() const { return static_cast<std::uint32_t>(bytes_.size()); }
   // Whether ids that clients send must be below id_end().
   bool checks_ids() const { return checks_ids_; }
-  // Marks of a model's vocabulary, which are never generated. The built-in tokenizer has none, since
-  // clients send it ids of any vocabulary.
+  // Marks of a model's vocabulary, which are never generated. The built-in tokenizer has none,
+  // since clients send it ids of any vocabulary.
   bool IsSpecial(std::uint32_t id) const { return id < special_.size() && special_[id]; }
   // Ids of generated tokens; empty: those of OutputPlan.
   const std::vector<std::uint32_t>& output_ids() const { return output_ids_; }

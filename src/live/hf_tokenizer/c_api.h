@@ -25,8 +25,8 @@ DynoHfTokenizer* dyno_hf_open(const char* json, std::size_t size, DynoHfError er
 // Null is allowed.
 void dyno_hf_free(DynoHfTokenizer* tokenizer);
 
-// Ids of a text; `add_special`: with the tokens that the file's post-processor puts around it. Bytes
-// that are no UTF-8 become U+FFFD. False after an error.
+// Ids of a text; `add_special`: with the tokens that the file's post-processor puts around it.
+// Bytes that are no UTF-8 become U+FFFD. False after an error.
 bool dyno_hf_encode(const DynoHfTokenizer* tokenizer, const char* text, std::size_t size,
                     bool add_special, DynoHfIds ids, void* out, DynoHfError error);
 // Text of ids as a whole; ids that are none are left out. False after an error.

@@ -108,8 +108,7 @@ Result<void> HfTokenizer::ReadVocabulary() {
 bool HfTokenizer::IsOneToken(std::uint32_t id) const {
   std::vector<std::uint32_t> before;
   std::vector<std::uint32_t> both;
-  if (!Encode(kBefore, false, before) ||
-      !Encode(std::string(kBefore) + bytes_[id], false, both)) {
+  if (!Encode(kBefore, false, before) || !Encode(std::string(kBefore) + bytes_[id], false, both)) {
     return false;
   }
   before.push_back(id);
@@ -177,8 +176,8 @@ Result<std::shared_ptr<const Tokenizer>> OpenTokenizerFile(const std::string& fl
   }
   if (const std::uintmax_t size = std::filesystem::file_size(file, error);
       error || size > kFileBytesMax) {
-    return UsageError(flag, fmt::format("{} must have {} MB at most", file.string(),
-                                        kFileBytesMax >> 20U));
+    return UsageError(
+        flag, fmt::format("{} must have {} MB at most", file.string(), kFileBytesMax >> 20U));
   }
   const auto text = TextFile::Read(file.string());
   if (!text) {

@@ -27,8 +27,8 @@ class HfTokenizer final : public Tokenizer {
   // A failure is one of the library, such as a pattern that takes too long on a text.
   Result<void> Encode(std::string_view text, bool add_special,
                       std::vector<std::uint32_t>& out) const override;
-  // The rendered conversation is one text, in which written markers count as markers. Special tokens
-  // are added only where the form has no markers.
+  // The rendered conversation is one text, in which written markers count as markers. Special
+  // tokens are added only where the form has no markers.
   Result<void> EncodeChat(std::span<const ChatTurn> turns, bool add_generation_prompt,
                           std::vector<std::uint32_t>& out) const override;
   Result<std::string> Decode(std::span<const std::uint32_t> ids) const override;
