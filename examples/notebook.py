@@ -4,7 +4,7 @@
 #
 # Cells for VS Code, Spyder or Jupyter (`jupytext --to ipynb examples/notebook.py` makes a notebook
 # of them), and a script: `python3 examples/notebook.py`, from the top of the repository. Needs
-# `dynosim[frames]`.
+# pandas.
 
 # %%
 import dynosim

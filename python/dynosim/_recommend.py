@@ -31,7 +31,7 @@ def recommend(document, *, overrides=None, stack="engine", output_dir="./aisimul
       The results are the same. optimizer.parallelism bounds candidates at a time.
     progress: called as progress(done, total) in this thread when candidates have finished.
 
-    algorithm "bayesian" needs dynosim[bayesian], executor "ray" needs dynosim[ray].
+    algorithm "bayesian" needs Optuna (the extra `bayesian`), executor "ray" needs Ray (`ray`).
 
     Gives a Recommendation, whose ranking is empty when no candidate is feasible. Ctrl-C raises
     KeyboardInterrupt, and an exception of `progress` goes on; what is finished is kept for resume.

@@ -2,6 +2,7 @@
 """Results, errors, samples, and what a run does to the interpreter."""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import time
 import pytest
 
 import dynosim
-from surfaces import PROGRAM, program
+from surfaces import PROGRAM, ROOT, program
 
 SMALL = {"input_tokens": 128, "output_tokens": 8, "request_count": 20, "replay_concurrency": 4}
 
@@ -221,3 +222,12 @@ def test_program_of_the_package_has_the_exit_codes_of_the_program():
     assert program("replay", "absent.jsonl", check=False).returncode == 1
     assert program("--version").stdout.startswith("dynosim ")
     assert PROGRAM
+
+
+def test_versions_that_errors_name_are_those_of_the_extras():
+    """The package is on no index, so what is missing is installed by its own name."""
+    extras = (ROOT / "pyproject.toml").read_text()
+    for name, module in (("optuna", "_suggest"), ("ray", "_cluster")):
+        asked = re.search(rf"pip install ({name}==[0-9.]+)",
+                          (ROOT / f"python/dynosim/{module}.py").read_text())
+        assert f'["{asked[1]}"]' in extras
