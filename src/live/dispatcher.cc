@@ -333,7 +333,8 @@ Result<void> Dispatcher::Place(std::uint64_t number, std::shared_ptr<const LiveR
   const std::uint32_t chosen = Choose(*request);
   const bool wanted = request->dp_rank < workers_[chosen].link->card().ranks &&
                       role() != engine::WorkerRole::kPrefill;
-  Send(stream, chosen, wanted ? request->dp_rank : workload::kNone, std::move(request));
+  const std::uint32_t rank = wanted ? request->dp_rank : workload::kNone;
+  Send(stream, chosen, rank, std::move(request));
   return {};
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every Python example of the documents; tests/docs/run has their commands."""
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -40,6 +41,29 @@ def test_python_examples(name, folder):
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_the_notebook_runs(folder):
+    pytest.importorskip("pandas")
+    done = subprocess.run([sys.executable, "examples/notebook.py"], cwd=folder, capture_output=True,
+                          text=True)
+    assert done.returncode == 0, done.stderr
+    assert "kv_router    6 GPUs: p99 time to first token" in done.stdout
+
+
+PAGES_WITH_COMMANDS = [path for path in sorted((ROOT / "docs").rglob("*.md"))
+                       if "<!-- test: needs module" in path.read_text()]
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_COMMANDS, ids=lambda path: path.name)
+def test_commands_of_the_package(page, folder):
+    """Of pages that show modules of the package, with this interpreter as python3."""
+    python = str(pathlib.Path(sys.executable).parent)
+    done = subprocess.run([ROOT / "tests/docs/run", "--bin", folder / "build/dynosim", page],
+                          env={**os.environ, "PATH": python + os.pathsep + os.environ["PATH"]},
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "needs module dynosim" not in done.stdout
 
 
 def fields(value):

@@ -319,9 +319,19 @@ def test_the_program_says_where_a_bayesian_search_runs(document, tmp_path):
 
 @pytest.fixture(scope="module")
 def cluster():
+    """One machine. Ray gives its own processes half a minute to start, too little on a busy one."""
     ray = pytest.importorskip("ray")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error",
-             object_store_memory=80 * 2**20)
+    for _ in range(3):
+        try:
+            ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error",
+                     object_store_memory=80 * 2**20)
+            break
+        except Exception as error:  # Ray raises no narrower one.
+            ray.shutdown()
+            if "timed out during startup" not in str(error):
+                raise
+    else:
+        pytest.skip("Ray does not start within its half minute, three times")
     yield
     ray.shutdown()
 
