@@ -9,14 +9,14 @@ import sys
 import tempfile
 import urllib.request
 
-from tokenizers import (AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers,
+from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers,
                         processors, trainers)
 
 from server import Server, arguments
 
 CHAT = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What is 2 + 2?"}]
 TEXTS = ["", "Hello, World!", " leading and trailing ", "a  b\n\n\tc\r\n", "na\u00efve caf\u00e9",
-         "\u96ea\u304c\u964d\u308b", "\U0001f642\U0001f1e9\U0001f1ea e\u0301", "x" * 300, "1234567.89",
+         "\u96ea\u304c\u964d\u308b", "\U0001f642\U0001f1e9\U0001f1ea e\u0301", "x" * 300, " " * 20000 + "x" * 20000, "1234567.89",
          "\u00a0\u2028\ufeff\u0000 \u007f", "don't you'll I'VE", "<|im_start|>user", "<s>[INST]</s>",
          "def f(x):\n    return x ** 2  # comment\n", "\u0627\u0644\u0633\u0644\u0627\u0645 \u05e9\u05dc\u05d5\u05dd"]
 
@@ -47,10 +47,8 @@ def byte_level():
 
 def split_by_pattern():
     """As Llama 3: its pattern of words, a mark of the beginning, and headers."""
-    tokenizer, _, _ = byte_level()
     pattern = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
                r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
-    from tokenizers import Regex
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Split(Regex(pattern), "isolated"),

@@ -24,7 +24,7 @@ class HfTokenizer final : public Tokenizer {
   static Result<std::shared_ptr<const Tokenizer>> Parse(const std::string& where,
                                                         std::string_view json);
 
-  // A failure is one of the library, such as a pattern that takes too long on a text.
+  // A failure is one of the library: a text that a vocabulary without an unknown token cannot take.
   Result<void> Encode(std::string_view text, bool add_special,
                       std::vector<std::uint32_t>& out) const override;
   // The rendered conversation is one text, in which written markers count as markers. Special
