@@ -247,7 +247,7 @@ TEST_F(LiveHandoffProcesses, WhatTheDecodeWorkerHasIsNotMovedAgain) {
   const auto frontend = Frontend(2);
   for (int i = 0; i < 2; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    ASSERT_EQ(Post(frontend->port(), kPath, Body(1, 40, 2)).status, 200);
+    ASSERT_EQ(Post(frontend->port(), kPath, Body(1, 40 + 4 * i, 2)).status, 200);
     const Milliseconds took = std::chrono::steady_clock::now() - start;
     // 40 tokens take 400 ms; the second time the last block alone is missing.
     if (i == 0) {
@@ -361,7 +361,7 @@ TEST_F(LiveHandoffProcesses, AHandoffThatTakesTooLongFails) {
   // A prefill worker that nobody comes back to.
   const auto alone = Prefill("0", {"--handoff-session-timeout-ms", "50"});
   const HttpAnswer held =
-      Post(alone->port(), "/v1/worker/0/streams", R"({"output_tokens":4,"token_ids":[1,2,3,4,5]})");
+      Post(alone->port(), "/v1/worker/0/streams", R"({"model":"mock","output_tokens":4,"token_ids":[1,2,3,4,5]})");
   EXPECT_NE(held.body.find("\nH "), std::string::npos) << held.body;
   EXPECT_NE(held.body.find("\nX "), std::string::npos) << held.body;
   EXPECT_TRUE(Empties(*alone));

@@ -26,7 +26,7 @@ namespace dynosim::live {
 
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNothingDue = std::numeric_limits<double>::infinity();
 constexpr const char* kTimedOut = "the handoff took longer than its timeout";
 
 // The handoffs of a worker, in order of their deadlines.
@@ -73,7 +73,9 @@ class Sessions {
     return std::nullopt;
   }
   // May be that of one that has ended.
-  double NextDeadlineMs() const { return deadlines_.empty() ? kNever : deadlines_.front().first; }
+  double NextDeadlineMs() const {
+    return deadlines_.empty() ? kNothingDue : deadlines_.front().first;
+  }
 
  private:
   std::map<std::uint32_t, Entry> entries_;
@@ -210,8 +212,8 @@ struct Reservation {
   bool held = false;     // the source has the prompt
   bool granted = false;  // there are blocks for it
   std::uint64_t fresh_blocks = 0;
-  double ready_ms = kNever;  // when the prompt has come
-  bool done = false;         // it decodes
+  double ready_ms = kNothingDue;  // when the prompt has come
+  bool done = false;              // it decodes
 };
 
 class DecodeHalf final : public Half<Reservation> {
@@ -267,7 +269,7 @@ class DecodeHalf final : public Half<Reservation> {
   }
 
   double NextMs() const override {
-    return std::min(transfers_.empty() ? kNever : transfers_.begin()->first,
+    return std::min(transfers_.empty() ? kNothingDue : transfers_.begin()->first,
                     sessions_.NextDeadlineMs());
   }
 
