@@ -68,6 +68,18 @@ void GrowingDecode(benchmark::State& state) {
 }
 BENCHMARK(GrowingDecode)->DenseRange(0, 1);
 
+// Contexts longer than any that was measured with so many requests.
+void FarDecode(benchmark::State& state) {
+  const auto timing = Open(state);
+  std::uint64_t context = 0;
+  for (auto _ : state) {
+    context = (context + 1) % 30000;
+    benchmark::DoNotOptimize(timing->DecodeMs(
+        {.requests = 48, .context_tokens = 48 * (20000 + context), .capacity_tokens = 1U << 20U}));
+  }
+}
+BENCHMARK(FarDecode)->DenseRange(0, 1);
+
 void AskedBefore(benchmark::State& state) {
   const auto timing = Open(state);
   for (auto _ : state) {

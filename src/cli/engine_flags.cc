@@ -181,7 +181,7 @@ void AddMeasuredFlags(CLI::App& command, EngineFlags& f) {
                 "Times of a model on measured kernels; needs --model-path")
       ->group(std::string(kGroup));
   Add(command, kGroup, "--model-path", m.model_path, "MODEL",
-      "Name of the model, or a folder with config.json");
+      "Name of the model, or a folder with config.json; serve takes the tokenizer.json beside it");
   add("system", m.system, "NAME", "GPU system (default h200_sxm)");
   add("backend", m.backend, "NAME", "Default: --engine-type");
   add("backend-version", m.backend_version, "VERSION", "Default: the newest with data");

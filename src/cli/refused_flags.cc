@@ -57,6 +57,7 @@ constexpr std::array kOfFrontends = {
     RefusedFlag{"--reasoning", kFrontends},
     RefusedFlag{"--response-replay-trace-path", kFrontends},
     RefusedFlag{"--sglang-generate", kFrontends},
+    RefusedFlag{"--tokenizer", kFrontends},
 };
 
 }  // namespace

@@ -5,10 +5,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,7 @@
 #include "live/output_planner.h"
 #include "live/serve.h"
 #include "live/serve_parts.h"
+#include "live/tokenizer_file.h"
 #include "router/config.h"
 #include "scenario/engine_pair.h"
 
@@ -128,6 +131,9 @@ void AddOutputFlags(CLI::App& command, ApiFlags& f) {
 void AddApiFlags(CLI::App& command, ApiFlags& f) {
   live::FrontendOptions& o = f.options;
   Add(command, kApi, "--model-name", o.model, "NAME", "Served model (default mock)");
+  Add(command, kApi, "--tokenizer", f.tokenizer, "PATH",
+      "tokenizer.json of a model, or a folder with one, instead of the built-in tokenizer; only in "
+      "programs built with it");
   AddOutputFlags(command, f);
   command
       .add_flag("--require-max-tokens", o.require_max_tokens,
@@ -405,6 +411,24 @@ Result<live::WorkerOptions> ReadWorkerFlags(const WorkerFlags& flags, std::uint6
   return out;
 }
 
+// What is generated on request must be in the vocabulary of a model.
+Result<void> CheckOutputIds(const live::FrontendOptions& o) {
+  if (!o.tokenizer) {
+    return {};
+  }
+  const std::uint32_t end = o.tokenizer->id_end();
+  if (const auto& r = o.output.reasoning; r && std::max(r->start_token, r->end_token) >= end) {
+    return UsageError("--reasoning", fmt::format("token ids must be below {}, got {}", end,
+                                                 std::max(r->start_token, r->end_token)));
+  }
+  if (o.output.replay && o.output.replay->LargestId() >= end) {
+    return UsageError("--response-replay-trace-path",
+                      fmt::format("output_token_ids must be below {}, got {}", end,
+                                  o.output.replay->LargestId()));
+  }
+  return {};
+}
+
 Result<live::FrontendOptions> ReadApiFlags(const ApiFlags& flags) {
   live::FrontendOptions out = flags.options;
   if (out.model.empty()) {
@@ -421,7 +445,30 @@ Result<live::FrontendOptions> ReadApiFlags(const ApiFlags& flags) {
   if (!flags.response_replay_path.empty()) {
     DYNO_TRY(out.output.replay, live::ReplayTable::Load(flags.response_replay_path));
   }
+  if (!flags.tokenizer.empty()) {
+    DYNO_TRY(out.tokenizer, live::OpenTokenizerFile(flags.tokenizer_flag, flags.tokenizer));
+  }
+  DYNO_TRY_VOID(CheckOutputIds(out));
   return out;
+}
+
+// A model in a folder brings its tokenizer along where the program can read it; then the folder may
+// be given for that alone.
+void UseTokenizerOfModel(ServeFlags& flags) {
+  MeasuredFlags& model = flags.worker.engine.measured;
+  std::error_code error;
+  if (!model.model_path || !live::ReadsTokenizerFiles() ||
+      !std::filesystem::is_regular_file(std::filesystem::path(*model.model_path) / "tokenizer.json",
+                                        error)) {
+    return;
+  }
+  if (flags.api.tokenizer.empty()) {
+    flags.api.tokenizer = *model.model_path;
+    flags.api.tokenizer_flag = "--model-path";
+  }
+  if (!model.on) {
+    model.model_path.reset();
+  }
 }
 
 }  // namespace
@@ -480,8 +527,10 @@ void AddFrontendFlags(CLI::App& command, FrontendFlags& f) {
       "How often a sequence may go on at another worker when its own is lost (default 0)");
 }
 
-Result<live::ServeOptions> ReadServeFlags(const ServeFlags& flags) {
+Result<live::ServeOptions> ReadServeFlags(const ServeFlags& given) {
   live::ServeOptions out;
+  ServeFlags flags = given;
+  UseTokenizerOfModel(flags);
   DYNO_TRY(out.frontend, ReadApiFlags(flags.api));
   DYNO_TRY(out.worker, ReadWorkerFlags(flags.worker, out.frontend.output.seed, false));
   DYNO_TRY(const ModeName mode, ReadMode(flags.worker.router_mode));

@@ -38,6 +38,8 @@ struct WorkerFlags {
 
 // Flags of a process that has the HTTP API.
 struct ApiFlags {
+  std::string tokenizer;                       // empty: the built-in one
+  std::string tokenizer_flag = "--tokenizer";  // that it came from
   std::string reasoning;
   std::string response_replay_path;
   double failure_rate = 0.0;

@@ -17,6 +17,7 @@
 #include "live/frontend_metrics.h"
 #include "live/http_server.h"
 #include "live/live_request.h"
+#include "live/text_stream.h"
 #include "live/worker_link.h"
 
 namespace dynosim::live {

@@ -19,7 +19,8 @@
 
 namespace dynosim::live {
 
-// Ids of generated tokens, [first, first + count): words of the built-in vocabulary.
+// Ids of generated tokens, [first, first + count), unless others are given: words of the built-in
+// vocabulary.
 inline constexpr std::uint32_t kFirstOutputToken = 1000;
 inline constexpr std::uint32_t kOutputTokens = 1000;
 
@@ -27,9 +28,10 @@ inline constexpr std::uint32_t kOutputTokens = 1000;
 struct OutputPlan {
   enum class Kind : std::uint8_t { kRandom, kFixed };
   Kind kind = Kind::kRandom;
-  std::uint64_t seed = 0;              // kRandom
-  std::uint64_t first_ordinal = 0;     // tokens before this one were generated elsewhere
-  std::vector<std::uint32_t> ids;      // kFixed; repeated when the output is longer
+  std::uint64_t seed = 0;           // kRandom
+  std::uint64_t first_ordinal = 0;  // tokens before this one were generated elsewhere
+  // kFixed: these, repeated when the output is longer. kRandom: drawn from these; empty: the range.
+  std::vector<std::uint32_t> ids;
   std::uint64_t reasoning_tokens = 0;  // leading tokens between the two markers, with them
   std::uint32_t reasoning_start = 0, reasoning_end = 0;
 

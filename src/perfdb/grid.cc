@@ -22,6 +22,12 @@ namespace {
 constexpr std::size_t kNoAxis = kMaxAxes;
 constexpr std::size_t kNeighbours = 4;
 constexpr double kTiny = 1e-12;
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+// Least time over latency; NaN when one of them cannot be worked with.
+double Utilization(double least, double latency) {
+  return IsPositive(latency) && IsPositive(least) ? least / latency : kNone;
+}
 
 }  // namespace
 
@@ -41,6 +47,10 @@ Grid Grid::FromRows(const Table& table, Rows rows, std::span<const std::size_t> 
       if (fresh || axis + 1 == grid.axes_) {
         level.keys.push_back(key);
         level.log2_keys.push_back(Log2(static_cast<double>(key)));
+        if (axis > 0) {
+          level.parent.push_back(
+              static_cast<std::uint32_t>(grid.levels_[axis - 1].keys.size() - 1));
+        }
         if (axis + 1 < grid.axes_) {
           level.child.push_back(static_cast<std::uint32_t>(grid.levels_[axis + 1].keys.size()));
         }
@@ -54,19 +64,62 @@ Grid Grid::FromRows(const Table& table, Rows rows, std::span<const std::size_t> 
     grid.levels_[axis].child.push_back(
         static_cast<std::uint32_t>(grid.levels_[axis + 1].keys.size()));
   }
+  grid.Enclose();
   return grid;
+}
+
+void Grid::Enclose() {
+  for (std::size_t axis = axes_; axis-- > 1;) {
+    Level& level = levels_[axis - 1];
+    const Level& below = levels_[axis];
+    level.box.resize(level.keys.size());
+    for (std::size_t node = 0; node < level.keys.size(); ++node) {
+      Box& box = level.box[node];
+      box.low.fill(std::numeric_limits<double>::infinity());
+      box.high.fill(-std::numeric_limits<double>::infinity());
+      for (std::uint32_t child = level.child[node]; child < level.child[node + 1]; ++child) {
+        box.low[axis] = std::min(box.low[axis], below.log2_keys[child]);
+        box.high[axis] = std::max(box.high[axis], below.log2_keys[child]);
+        for (std::size_t deeper = axis + 1; deeper < axes_; ++deeper) {
+          box.low[deeper] = std::min(box.low[deeper], below.box[child].low[deeper]);
+          box.high[deeper] = std::max(box.high[deeper], below.box[child].high[deeper]);
+        }
+      }
+    }
+  }
 }
 
 bool Grid::HasFirst(std::uint64_t key) const {
   return std::binary_search(levels_[0].keys.begin(), levels_[0].keys.end(), key);
 }
 
+void Grid::Rate(const GridSol& sol) {
+  utilizations_.resize(values_.size());
+  for (std::uint32_t leaf = 0; leaf < values_.size(); ++leaf) {
+    Coordinates key{};
+    std::uint32_t node = leaf;
+    for (std::size_t axis = axes_; axis-- > 0;) {
+      key[axis] = levels_[axis].keys[node];
+      node = axis > 0 ? levels_[axis].parent[node] : 0;
+    }
+    utilizations_[leaf] = Utilization(sol(key), values_[leaf]);
+  }
+}
+
 std::optional<double> Grid::At(const Coordinates& point, const GridSol& sol,
                                std::optional<std::size_t> sqrt_axis) const {
+  Nearby nearby;
+  return At({.point = point, .sol = sol, .sqrt_axis = sqrt_axis.value_or(kNoAxis)}, nearby);
+}
+
+std::optional<double> Grid::At(const Coordinates& point, const GridSol& sol, Nearby& nearby) const {
+  return At({.point = point, .sol = sol, .sqrt_axis = kNoAxis}, nearby);
+}
+
+std::optional<double> Grid::At(const Query& query, Nearby& nearby) const {
   if (empty()) {
     return std::nullopt;
   }
-  const Query query{.point = point, .sol = sol, .sqrt_axis = sqrt_axis.value_or(kNoAxis)};
   const Found found = Inside(query, 0, 0, static_cast<std::uint32_t>(levels_[0].keys.size()));
   if (found) {
     return *found;
@@ -74,7 +127,8 @@ std::optional<double> Grid::At(const Coordinates& point, const GridSol& sol,
   if (found.error() == Lack::kMissing) {
     return std::nullopt;
   }
-  return axes_ == 1 ? OutsideOneAxis(point, sol) : Outside(point, sol);
+  return axes_ == 1 ? OutsideOneAxis(query.point, query.sol)
+                    : Outside(query.point, query.sol, nearby);
 }
 
 Grid::Found Grid::Inside(const Query& query, std::size_t axis, std::uint32_t begin,
@@ -153,70 +207,122 @@ struct Grid::Anchors {
   Coordinates key{};
   std::array<Anchor, kNeighbours + 1> nearest{};
   std::size_t count = 0;
+  double bound = std::numeric_limits<double>::infinity();  // the farthest is not beyond it
+  bool near = false;                                       // `bound` comes from a question nearby
 
   // True when nothing at this distance or farther can be among the nearest.
-  bool Beyond(double distance) const {
-    return count == nearest.size() && distance > nearest.back().distance;
-  }
+  bool Beyond(double distance) const { return distance > bound; }
 
-  void Offer(double distance, std::uint32_t leaf, double latency) {
-    if (count == nearest.size() && nearest.back().Before(distance, leaf)) {
+  // Places a leaf that is not beyond; a NaN utilization is of no use.
+  void Place(double distance, std::uint32_t leaf, double utilization) {
+    const bool full = count == nearest.size();
+    if (std::isnan(utilization) || (full && nearest.back().Before(distance, leaf))) {
       return;
     }
-    const double least = sol(key);
-    if (!IsPositive(latency) || !IsPositive(least)) {
-      return;
-    }
-    std::size_t at = count < nearest.size() ? count++ : count - 1;
+    std::size_t at = full ? count - 1 : count++;
     while (at > 0 && !nearest[at - 1].Before(distance, leaf)) {
       nearest[at] = nearest[at - 1];
       --at;
     }
-    nearest[at] = {.distance = distance, .leaf = leaf, .utilization = least / latency};
+    nearest[at] = {.distance = distance, .leaf = leaf, .utilization = utilization};
+    if (count == nearest.size()) {
+      bound = std::min(bound, nearest.back().distance);
+    }
   }
 };
 
-// Goes outward from the nearest key of the axis, and stops where the distance along this axis alone
-// is too large. Sums of squares only grow, so nothing is missed.
+// Nothing below a node is nearer: rounding keeps the order of differences, squares and sums.
+double Grid::LeastDistance(const Box& box, std::size_t axis, double distance,
+                           const std::array<double, kMaxAxes>& log2_point) const {
+  for (std::size_t deeper = axis + 1; deeper < axes_; ++deeper) {
+    const double at = log2_point[deeper];
+    const double off = std::max({box.low[deeper] - at, at - box.high[deeper], 0.0});
+    distance += off * off;
+  }
+  return distance;
+}
+
+// Looks at a node and at what is below it; false when it is too far away along this axis alone.
+inline bool Grid::Visit(Anchors& anchors, std::size_t axis, std::uint32_t node,
+                        double distance) const {
+  const Level& level = levels_[axis];
+  const double off = level.log2_keys[node] - anchors.log2_point[axis];
+  const double sum = distance + off * off;
+  if (anchors.Beyond(sum)) {
+    return false;
+  }
+  if (axis + 1 == axes_ && !utilizations_.empty()) {
+    anchors.Place(sum, node, utilizations_[node]);
+    return true;
+  }
+  anchors.key[axis] = level.keys[node];
+  if (axis + 1 == axes_) {
+    anchors.Place(sum, node, Utilization(anchors.sol(anchors.key), values_[node]));
+  } else if (!anchors.Beyond(LeastDistance(level.box[node], axis, sum, anchors.log2_point))) {
+    Collect(anchors, axis + 1, level.child[node], level.child[node + 1], sum);
+  }
+  return true;
+}
+
+// Takes the keys of the axis from the nearest to the farthest, and stops where the distance along
+// this axis alone is too large. Sums of squares only grow, so nothing is missed. With a good bound
+// from the start the order does not matter, and going straight through is quicker.
 void Grid::Collect(Anchors& anchors, std::size_t axis, std::uint32_t begin, std::uint32_t end,
                    double distance) const {
-  const Level& level = levels_[axis];
+  if (anchors.near) {
+    for (std::uint32_t node = begin; node < end; ++node) {
+      Visit(anchors, axis, node, distance);
+    }
+    return;
+  }
   const double at = anchors.log2_point[axis];
-  const auto visit = [&](std::uint32_t node) {
-    const double off = level.log2_keys[node] - at;
-    const double sum = distance + off * off;
-    if (anchors.Beyond(sum)) {
-      return false;
+  const std::vector<double>& keys = levels_[axis].log2_keys;
+  auto up = static_cast<std::uint32_t>(
+      std::lower_bound(keys.begin() + begin, keys.begin() + end, at) - keys.begin());
+  std::uint32_t down = up;
+  while (down > begin || up < end) {
+    const bool rise = down == begin || (up < end && keys[up] - at <= at - keys[down - 1]);
+    if (!Visit(anchors, axis, rise ? up++ : --down, distance)) {
+      return;
     }
-    anchors.key[axis] = level.keys[node];
-    if (axis + 1 == axes_) {
-      anchors.Offer(sum, node, values_[node]);
-    } else {
-      Collect(anchors, axis + 1, level.child[node], level.child[node + 1], sum);
-    }
-    return true;
-  };
-  const auto first = level.log2_keys.begin();
-  const auto split =
-      static_cast<std::uint32_t>(std::lower_bound(first + begin, first + end, at) - first);
-  std::uint32_t up = split;
-  std::uint32_t down = split;
-  bool rising = true;
-  bool falling = true;
-  while (rising || falling) {
-    rising = rising && up < end && visit(up);
-    up += rising ? 1 : 0;
-    falling = falling && down > begin && visit(down - 1);
-    down -= falling ? 1 : 0;
   }
 }
 
-std::optional<double> Grid::Outside(const Coordinates& point, const GridSol& sol) const {
+// The squared distance of a leaf, summed in the order of Collect.
+double Grid::DistanceOf(std::uint32_t leaf, const std::array<double, kMaxAxes>& log2_point) const {
+  std::array<double, kMaxAxes> squares{};
+  std::uint32_t node = leaf;
+  for (std::size_t axis = axes_; axis-- > 0;) {
+    const double off = levels_[axis].log2_keys[node] - log2_point[axis];
+    squares[axis] = off * off;
+    node = axis > 0 ? levels_[axis].parent[node] : 0;
+  }
+  double sum = 0.0;
+  for (std::size_t axis = 0; axis < axes_; ++axis) {
+    sum += squares[axis];
+  }
+  return sum;
+}
+
+std::optional<double> Grid::Outside(const Coordinates& point, const GridSol& sol,
+                                    Nearby& nearby) const {
+  static_assert(Nearby::kCount == kNeighbours + 1);
   Anchors anchors{.sol = sol};
   for (std::size_t axis = 0; axis < axes_; ++axis) {
     anchors.log2_point[axis] = Log2(static_cast<double>(point[axis]));
   }
+  if (nearby.count == Nearby::kCount) {
+    anchors.near = true;
+    anchors.bound = 0.0;
+    for (const std::uint32_t leaf : nearby.leaves) {
+      anchors.bound = std::max(anchors.bound, DistanceOf(leaf, anchors.log2_point));
+    }
+  }
   Collect(anchors, 0, 0, static_cast<std::uint32_t>(levels_[0].keys.size()), 0.0);
+  nearby.count = anchors.count;
+  for (std::size_t i = 0; i < anchors.count; ++i) {
+    nearby.leaves[i] = anchors.nearest[i].leaf;
+  }
   const double least = sol(point);
   if (anchors.count == 0 || !(least > 0.0)) {
     return std::nullopt;

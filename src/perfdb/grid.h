@@ -47,17 +47,32 @@ class Grid {
   std::optional<double> At(const Coordinates& point, const GridSol& sol,
                            std::optional<std::size_t> sqrt_axis = std::nullopt) const;
 
+  // Works out the utilization of every measured point once, for a grid that is often asked outside
+  // of its range. Each later At must come with the same `sol`.
+  void Rate(const GridSol& sol);
+  // The nearest measured points of the last question outside of the range. They bound the search
+  // of the next one, which makes points that lie close together cheaper; answers stay the same.
+  struct Nearby;
+  std::optional<double> At(const Coordinates& point, const GridSol& sol, Nearby& nearby) const;
+
   // Keys of the first axis, and over all branches of the second: the clamping range of two-axis
   // tables.
   std::span<const std::uint64_t> FirstKeys() const { return levels_[0].keys; }
   std::span<const std::uint64_t> KeysOf(std::size_t axis) const { return levels_[axis].keys; }
 
  private:
-  // Node i of a level has key keys[i]; its children in the next level are [child[i], child[i+1]).
+  // The range of log2 keys on the axes of the levels below a node.
+  struct Box {
+    std::array<double, kMaxAxes> low{}, high{};
+  };
+  // Node i of a level has key keys[i]; its children in the next level are [child[i], child[i+1]),
+  // its parent in the level before is parent[i].
   struct Level {
     std::vector<std::uint64_t> keys;
     std::vector<double> log2_keys;
     std::vector<std::uint32_t> child;
+    std::vector<std::uint32_t> parent;
+    std::vector<Box> box;  // around what is below a node; the last level has none
   };
   enum class Lack { kOutOfRange, kMissing };
   using Found = std::expected<double, Lack>;
@@ -68,18 +83,31 @@ class Grid {
   };
   struct Anchors;
 
+  std::optional<double> At(const Query& query, Nearby& nearby) const;
   Found Inside(const Query& query, std::size_t axis, std::uint32_t begin, std::uint32_t end) const;
   double Blend(const Query& query, std::size_t axis, std::array<std::uint64_t, 2> keys,
                std::array<double, 2> values) const;
   double OneBranch(const Query& query, std::size_t axis, std::uint64_t key, double value) const;
-  std::optional<double> Outside(const Coordinates& point, const GridSol& sol) const;
+  std::optional<double> Outside(const Coordinates& point, const GridSol& sol, Nearby& nearby) const;
   std::optional<double> OutsideOneAxis(const Coordinates& point, const GridSol& sol) const;
+  bool Visit(Anchors& anchors, std::size_t axis, std::uint32_t node, double distance) const;
   void Collect(Anchors& anchors, std::size_t axis, std::uint32_t begin, std::uint32_t end,
                double distance) const;
+  void Enclose();
+  double LeastDistance(const Box& box, std::size_t axis, double distance,
+                       const std::array<double, kMaxAxes>& log2_point) const;
+  double DistanceOf(std::uint32_t leaf, const std::array<double, kMaxAxes>& log2_point) const;
 
   std::size_t axes_ = 0;
   std::array<Level, kMaxAxes> levels_;
-  std::vector<double> values_;  // by node of the last level
+  std::vector<double> values_;        // by node of the last level
+  std::vector<double> utilizations_;  // by the same, NaN where there is none; empty: not rated
+};
+
+struct Grid::Nearby {
+  static constexpr std::size_t kCount = 5;
+  std::array<std::uint32_t, kCount> leaves{};
+  std::size_t count = 0;
 };
 
 class Curve {

@@ -75,6 +75,63 @@ TEST(Grid, FarOutsideTheNearestPointsAreAveragedByUtilization) {
   EXPECT_NEAR(*TwoAxes(table).At({4, 4}, ProductSol), 16.0 / utilization, 1e-9);
 }
 
+// A ragged grid of three axes: the longer the first keys, the fewer of the last.
+TestTable Ragged() {
+  std::vector<std::vector<std::uint64_t>> rows;
+  std::vector<double> latencies;
+  for (std::uint64_t heads = 1; heads <= 16; heads *= 2) {
+    for (std::uint64_t batch = 1; batch <= 64; batch *= 2) {
+      for (std::uint64_t length = 1; length * batch * heads <= 4096; length *= 2) {
+        rows.push_back({heads, batch, length});
+        // Some points are of no use.
+        latencies.push_back(rows.size() % 7 == 0 ? 0.0 : 1.0 + static_cast<double>(length % 13));
+      }
+    }
+  }
+  return TestTable(rows, latencies);
+}
+
+TEST(Grid, RatedAndAskedPointAfterPointItAnswersTheSame) {
+  const TestTable table = Ragged();
+  constexpr std::array<std::size_t, 3> kAxes = {0, 1, 2};
+  const GridSol sol = [](const Coordinates& at) {
+    return static_cast<double>(at[0] * at[1] * at[2]) * 0.001;
+  };
+  const Grid plain = Grid::FromRows(table.table(), table.table().All(), kAxes);
+  Grid rated = Grid::FromRows(table.table(), table.table().All(), kAxes);
+  rated.Rate(sol);
+  Grid::Nearby nearby;
+  // The last axis jumps now and then, so that the points before are no longer near.
+  for (std::uint64_t i = 0; i < 4000; ++i) {
+    const Coordinates point = {1 + i % 5 * 6, 1 + i / 40 % 100, (i % 97 == 0 ? 1 : 3000) + i};
+    const auto expected = plain.At(point, sol);
+    ASSERT_TRUE(expected) << i;
+    ASSERT_EQ(rated.At(point, sol), expected) << i;
+    ASSERT_EQ(rated.At(point, sol, nearby), expected) << i;
+  }
+}
+
+TEST(Grid, OutsideTheFourNearestOfAllPointsAreAveraged) {
+  // Each of the five nearest counts once, wherever in the tree it stands; the fifth gives the
+  // radius. From (8, 8) on the log2 scale: (4, 4) is sqrt(2) away, (2, 4) and (4, 2) sqrt(5),
+  // (2, 2) 2 sqrt(2), and (1, 4) sqrt(10), which is the radius.
+  const TestTable table({{1, 4}, {2, 2}, {2, 4}, {4, 2}, {4, 4}}, {4.0, 8.0, 16.0, 16.0, 64.0});
+  const double radius = std::sqrt(10.0);
+  double weights = 0.0;
+  double utilization = 0.0;
+  const auto add = [&](double squared, double value) {
+    const double d = std::sqrt(squared);
+    const double share = (radius - d) / (radius * d);
+    weights += share * share;
+    utilization += share * share * value;
+  };
+  add(2.0, 16.0 / 64.0);
+  add(5.0, 8.0 / 16.0);
+  add(5.0, 8.0 / 16.0);
+  add(8.0, 4.0 / 8.0);
+  EXPECT_NEAR(*TwoAxes(table).At({8, 8}, ProductSol), 64.0 / (utilization / weights), 1e-9);
+}
+
 TEST(Grid, WithoutAUsableAnchorThereIsNoAnswer) {
   const TestTable table({{1, 1}}, {0.0});
   EXPECT_EQ(TwoAxes(table).At({2, 2}, ProductSol), std::nullopt);

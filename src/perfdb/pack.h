@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,7 +46,7 @@ class Pack {
 
   Result<void> ReadDirectory(std::string_view body);
   Result<Entry> ReadEntry(const Json& json, std::string_view body) const;
-  Result<std::vector<char>> Unpack(const Entry& entry) const;
+  Result<std::unique_ptr<char[]>> Unpack(const Entry& entry) const;
   std::unexpected<Error> Damaged(std::string_view what) const;
 
   MappedFile file_;

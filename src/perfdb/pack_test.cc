@@ -2,14 +2,19 @@
 // Packs as the program meets them: whole, damaged, and of another format.
 #include "perfdb/pack.h"
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <zstd.h>
 
 #include "perfdb/table.h"
 
@@ -63,6 +68,53 @@ TEST(Pack, ATableIsReadInPlace) {
   const auto other = pack->Load("gemm");
   ASSERT_TRUE(other);
   EXPECT_FALSE(other->has_value());
+}
+
+// A column as a packed table stores it: the first bytes of all values, then their second bytes.
+void AppendPlanes(std::string& out, const std::vector<std::uint64_t>& values, unsigned width) {
+  out.resize((out.size() + 7) / 8 * 8, '\0');
+  for (unsigned plane = 0; plane < width; ++plane) {
+    for (const std::uint64_t value : values) {
+      out.push_back(static_cast<char>(value >> (8 * plane) & 0xFF));
+    }
+  }
+}
+
+TEST(Pack, APackedTableIsPutTogetherFromItsPlanes) {
+  // Enough rows for whole groups of sixteen and a rest.
+  constexpr std::size_t kRows = 37;
+  for (const auto& [first, second] : {std::pair(1U, 2U), std::pair(2U, 4U), std::pair(4U, 8U)}) {
+    std::vector<std::uint64_t> gpus, sizes, latencies;
+    for (std::size_t row = 0; row < kRows; ++row) {
+      gpus.push_back((row + 1) * 0x0102'0305U & ((std::uint64_t{1} << (8 * first)) - 1));
+      sizes.push_back(row * 0x0001'0203'0405'0607U >> (64 - 8 * second));
+      latencies.push_back(std::bit_cast<std::uint64_t>(0.1 + static_cast<double>(row)));
+    }
+    std::string planes;
+    AppendPlanes(planes, gpus, first);
+    const std::size_t sizes_at = (planes.size() + 7) / 8 * 8;
+    AppendPlanes(planes, sizes, second);
+    const std::size_t latencies_at = (planes.size() + 7) / 8 * 8;
+    AppendPlanes(planes, latencies, 8);
+    std::string stored(ZSTD_compressBound(planes.size()), '\0');
+    stored.resize(ZSTD_compress(stored.data(), stored.size(), planes.data(), planes.size(), 3));
+    const std::string header = fmt::format(
+        R"({{"codec":"zstd","system":"s","tables":[{{"name":"custom_allreduce","rows":{},"offset":0,)"
+        R"("stored":{},"bytes":{},"columns":[{{"name":"num_gpus","type":"u{}","offset":0}},)"
+        R"({{"name":"message_size","type":"u{}","offset":{}}},)"
+        R"({{"name":"latency","type":"f64","offset":{}}}]}}]}})",
+        kRows, stored.size(), planes.size(), 8 * first, 8 * second, sizes_at, latencies_at);
+    const std::string bytes = Packed(1, header, stored);
+    const auto pack = Pack::Parse(bytes, "x.pack");
+    ASSERT_TRUE(pack) << pack.error().Text();
+    const auto table = pack->Load("custom_allreduce");
+    ASSERT_TRUE(table && *table);
+    for (std::size_t row = 0; row < kRows; ++row) {
+      EXPECT_EQ((*table)->column(0).At(row), gpus[row]) << first << " " << row;
+      EXPECT_EQ((*table)->column(1).At(row), sizes[row]) << second << " " << row;
+      EXPECT_EQ((*table)->latency().LatencyAt(row), 0.1 + static_cast<double>(row)) << row;
+    }
+  }
 }
 
 TEST(Pack, WhatIsNoPackIsRefusedWithItsName) {

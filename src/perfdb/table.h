@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,7 +64,7 @@ struct Column {
 class Table {
  public:
   Table(std::string table_name, std::size_t row_count, std::vector<Column> table_columns,
-        std::vector<char> owned)
+        std::unique_ptr<char[]> owned)
       : name_(std::move(table_name)),
         rows_(row_count),
         columns_(std::move(table_columns)),
@@ -92,7 +93,7 @@ class Table {
   std::string name_;
   std::size_t rows_;
   std::vector<Column> columns_;
-  std::vector<char> owned_;
+  std::unique_ptr<char[]> owned_;
 };
 
 // Narrows by several leading values at once: Select(table, "fp8", 128u, ...).

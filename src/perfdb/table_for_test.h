@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,10 +27,10 @@ class TestTable {
   static Table Make(const std::vector<std::vector<std::uint64_t>>& rows,
                     const std::vector<double>& latencies, std::vector<std::string> first_names) {
     const std::size_t count = rows.front().size();
-    std::vector<char> bytes((count + 1) * rows.size() * 8);
+    auto bytes = std::make_unique<char[]>((count + 1) * rows.size() * 8);
     std::vector<Column> columns;
     for (std::size_t c = 0; c <= count; ++c) {
-      char* const at = bytes.data() + c * rows.size() * 8;
+      char* const at = bytes.get() + c * rows.size() * 8;
       for (std::size_t row = 0; row < rows.size(); ++row) {
         if (c == count) {
           std::memcpy(at + row * 8, &latencies[row], 8);

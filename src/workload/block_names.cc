@@ -18,6 +18,8 @@ namespace {
 
 // Values up to this much beyond the number of nodes index an array instead of a hash table.
 constexpr std::size_t kDenseSlack = 1 << 16;
+// Stands for the node of a value that the array does not hold; no node has this number.
+constexpr std::uint32_t kOther = kNone - 1;
 
 std::size_t GrownSize(std::size_t wanted, std::size_t current) {
   return std::max({wanted + 1, current * 2, std::size_t{1024}});
@@ -28,7 +30,7 @@ std::size_t GrownSize(std::size_t wanted, std::size_t current) {
 // Two functions of the inner loop of loading a trace.
 [[gnu::always_inline]] inline std::uint32_t BlockNames::NewNode(Sequence sequence,
                                                                 std::uint32_t value) {
-  DYNO_CHECK(nodes_.size() < kNone);
+  DYNO_CHECK(nodes_.size() < kOther);
   nodes_.push_back({.start = sequence.tokens, .parent = sequence.node, .value = value});
   return size() - 1;
 }
@@ -58,20 +60,26 @@ BlockNames::Sequence BlockNames::Append(Sequence sequence, std::uint32_t value,
 BlockNames::Sequence BlockNames::AppendRuns(Sequence sequence,
                                             std::span<const std::uint32_t> values,
                                             std::uint64_t run_length, std::uint64_t count) {
-  for (const std::uint32_t value : values) {
-    if (count == 0) {
-      break;
-    }
-    const std::uint64_t run = std::min(run_length, count);
-    // A value without a node is the common case, and cannot continue the run before it.
-    if (value < first_node_.size() && first_node_[value] == kNone) {
-      sequence.node = first_node_[value] = NewNode(sequence, value);
+  if (count == 0 || run_length == 0) {
+    return sequence;
+  }
+  const std::uint64_t runs = count / run_length + (count % run_length == 0 ? 0 : 1);
+  const std::uint64_t end = sequence.tokens + count;
+  std::span<std::uint32_t> first_node(first_node_);
+  for (const std::uint32_t value : values.first(std::min<std::uint64_t>(values.size(), runs))) {
+    const std::uint32_t first = value < first_node.size() ? first_node[value] : kOther;
+    if (first == kNone) {  // the common case: a value without a node, which continues no run
+      sequence.node = first_node[value] = NewNode(sequence, value);
+    } else if (first != kOther && nodes_[first].parent == sequence.node &&
+               nodes_[first].start == sequence.tokens) {
+      sequence.node = first;
     } else {
       sequence.node = NextNode(sequence, value);
+      first_node = first_node_;
     }
-    sequence.tokens += run;
-    count -= run;
+    sequence.tokens += run_length;
   }
+  sequence.tokens = std::min(sequence.tokens, end);  // the last run may be cut
   return sequence;
 }
 
@@ -123,6 +131,25 @@ void BlockNames::Tokens(Sequence sequence, std::vector<std::uint32_t>& out) cons
     }
     end = start;
   }
+}
+
+bool IdNumbers::Number(std::span<const std::uint64_t> ids, std::span<std::uint32_t> out) {
+  std::size_t i = 0;
+  if (in_order_) {
+    std::uint32_t count = count_;
+    for (; i < ids.size() && ids[i] <= count && count < kNone - 1; ++i) {
+      count += ids[i] == count ? 1 : 0;
+      out[i] = static_cast<std::uint32_t>(ids[i]);
+    }
+    count_ = count;
+  }
+  for (; i < ids.size(); ++i) {
+    out[i] = NumberOfOther(ids[i]);
+    if (out[i] == kNone) {
+      return false;
+    }
+  }
+  return true;
 }
 
 std::uint32_t IdNumbers::NumberOfOther(std::uint64_t id) {

@@ -91,6 +91,8 @@ class IdNumbers {
     }
     return NumberOfOther(id);
   }
+  // The numbers of many ids; false when one of them would be kNone.
+  bool Number(std::span<const std::uint64_t> ids, std::span<std::uint32_t> out);
   std::uint32_t size() const { return count_; }
 
  private:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/block_names.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -123,6 +125,38 @@ TEST(IdNumbers, NumbersFollowFirstSightWhateverTheIdsAre) {
   EXPECT_EQ(numbers.Number(80000), 3U);
   EXPECT_EQ(numbers.Number(70000), 1U);
   EXPECT_EQ(numbers.Number(~std::uint64_t{0}), 0U);
+}
+
+TEST(IdNumbers, ManyIdsGetTheNumbersThatTheyWouldGetOneByOne) {
+  IdNumbers one, many;
+  // In order with repetitions, then a gap, an id far away, and back.
+  const std::vector<std::vector<std::uint64_t>> lists = {
+      {0, 1, 2}, {0, 1, 3}, {}, {2, 4, 6, 5}, {std::uint64_t{1} << 40, 5, 7}, {6, 0}};
+  for (const std::vector<std::uint64_t>& ids : lists) {
+    Values numbers(ids.size());
+    ASSERT_TRUE(many.Number(ids, numbers));
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      EXPECT_EQ(numbers[i], one.Number(ids[i]));
+    }
+    EXPECT_EQ(many.size(), one.size());
+  }
+}
+
+TEST(BlockNames, RunsAtOnceAreTheRunsOneByOne) {
+  BlockNames at_once, one_by_one;
+  const std::vector<Values> prompts = {{1, 2, 3}, {1, 2, 4},   {1, 1, 2, 2},  {2, 1, 2, 3},
+                                       {1, 2, 3}, {900000, 1}, {1, 900000, 2}};
+  for (const Values& values : prompts) {
+    for (const std::uint64_t count : {0U, 3U, 8U, 10U, 100U}) {
+      BlockNames::Sequence expected;
+      for (const std::uint32_t value : values) {
+        expected =
+            one_by_one.Append(expected, value, std::min<std::uint64_t>(4, count - expected.tokens));
+      }
+      EXPECT_EQ(at_once.AppendRuns({}, values, 4, count), expected);
+    }
+  }
+  EXPECT_EQ(at_once.size(), one_by_one.size());
 }
 
 }  // namespace

@@ -135,6 +135,7 @@ OpTimer Compile(const GenerationAttentionOp& op, PerfDatabase& db) {
                           kAxes, [&](double measured, const Coordinates& at) {
                             return flops ? std::max(measured, sol(at)) : measured;
                           });
+    grid.Rate(sol);
   }
   const std::string missing = fmt::format(
       "generation attention data missing for {} query heads, {} KV heads of {}, window {}, KV "
@@ -161,9 +162,10 @@ OpTimer Compile(const GenerationAttentionOp& op, PerfDatabase& db) {
     const std::uint64_t low =
         std::max<std::uint64_t>(SaturatingCast<std::uint64_t>(length * 0.9), 1);
     const std::uint64_t high = std::max(SaturatingCast<std::uint64_t>(length * 1.1), low);
+    Grid::Nearby nearby;
     double sum = 0.0;
     for (std::uint64_t i = 0; i < kSamples; ++i) {
-      const auto value = grid.At({n, query.batch, low + (high - low) * i / 4}, sol);
+      const auto value = grid.At({n, query.batch, low + (high - low) * i / 4}, sol, nearby);
       if (!value) {
         return MissingData(missing);
       }

@@ -134,11 +134,8 @@ bool MooncakeReader::AddPrompt(const MooncakeRow& row, JsonRows& rows, TraceRow&
   }
   const std::span<const std::uint64_t> ids = row.hash_ids.Values();
   numbers_.resize(needed);
-  for (std::size_t i = 0; i < needed; ++i) {
-    numbers_[i] = id_numbers_.Number(ids[i]);
-    if (numbers_[i] == kNone) {
-      return rows.Fail("hash_ids of the trace hold more than 4294967294 distinct ids");
-    }
+  if (!id_numbers_.Number(ids.first(needed), numbers_)) {
+    return rows.Fail("hash_ids of the trace hold more than 4294967294 distinct ids");
   }
   if (table_.cumulative) {
     table_.block_ids.insert(table_.block_ids.end(), numbers_.begin(), numbers_.end());

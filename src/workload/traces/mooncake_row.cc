@@ -175,7 +175,15 @@ class PlainRow {
   }
 
   bool ReadTime(std::optional<double>& out) {
-    const char* end = at_;
+    constexpr std::uint64_t kExact = std::uint64_t{1} << 53;
+    std::uint64_t whole = 0;
+    const char* end = ReadDigits(at_, whole);
+    if (end != nullptr && whole < kExact && (*end == ',' || *end == '}')) {
+      out = static_cast<double>(whole);
+      at_ = end;
+      return true;
+    }
+    end = at_;
     while (IsDigit(*end) || *end == '.' || *end == '-' || *end == '+' || *end == 'e' ||
            *end == 'E') {
       ++end;
