@@ -360,8 +360,8 @@ TEST_F(LiveHandoffProcesses, AHandoffThatTakesTooLongFails) {
   EXPECT_TRUE(Empties(*decode));
   // A prefill worker that nobody comes back to.
   const auto alone = Prefill("0", {"--handoff-session-timeout-ms", "50"});
-  const HttpAnswer held =
-      Post(alone->port(), "/v1/worker/0/streams", R"({"model":"mock","output_tokens":4,"token_ids":[1,2,3,4,5]})");
+  const HttpAnswer held = Post(alone->port(), "/v1/worker/0/streams",
+                               R"({"model":"mock","output_tokens":4,"token_ids":[1,2,3,4,5]})");
   EXPECT_NE(held.body.find("\nH "), std::string::npos) << held.body;
   EXPECT_NE(held.body.find("\nX "), std::string::npos) << held.body;
   EXPECT_TRUE(Empties(*alone));
