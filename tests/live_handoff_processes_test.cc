@@ -3,7 +3,7 @@
 // between them, and what is left after clients and processes that go away at any step.
 #include <chrono>
 #include <csignal>
-#include <cstdint>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <ratio>
