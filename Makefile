@@ -6,7 +6,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build demo test python-test perfdata bench format layout tidy analyze asan fuzz conformance browser clean bootstrap bootstrap-lint bootstrap-fuzz bootstrap-browser
+.PHONY: build build-tokenizers test-tokenizers demo test python-test live-clients perfdata bench format layout tidy analyze asan fuzz conformance browser clean bootstrap bootstrap-lint bootstrap-fuzz bootstrap-browser bootstrap-live
 
 CPP_FOLDERS := $(wildcard src tests bench fuzz)
 CPP_FILES = find $(CPP_FOLDERS) \( -name '*.h' -o -name '*.cc' \) -print0
@@ -17,7 +17,7 @@ CLANG_TIDY := build/lint/clang_tidy/data/bin/clang-tidy
 
 bootstrap: ## the packages that the build needs
 	@scripts/bootstrap
-bootstrap-lint bootstrap-fuzz bootstrap-browser: bootstrap-%:
+bootstrap-lint bootstrap-fuzz bootstrap-browser bootstrap-live: bootstrap-%:
 	@scripts/bootstrap $*
 
 # Configures a preset once; afterwards ninja notices changes by itself.
@@ -30,6 +30,25 @@ build/asan/build.ninja: | bootstrap-fuzz
 build: build/release/build.ninja ## the program, at build/dynosim
 	@cmake --build --preset release --target dynosim
 	@ln -sfn release/dynosim build/dynosim
+
+# In a folder of its own, so that `make build` goes on without cargo. The link is the last one built.
+build-tokenizers: | bootstrap ## the program with --tokenizer for tokenizer.json files, at build/dynosim
+	@scripts/bootstrap tokenizers
+	@mkdir -p build
+	@[ -e build/tokenizers/build.ninja ] || \
+	  cmake --preset release -B build/tokenizers -DDYNO_HF_TOKENIZER=ON >build/tokenizers.log 2>&1 || \
+	  { cat build/tokenizers.log; exit 1; }
+	@cmake --build build/tokenizers --target dynosim
+	@ln -sfn tokenizers/dynosim build/dynosim
+
+# The ordinary tests skip these.
+test-tokenizers: build-tokenizers ## the tests of --tokenizer, also against the tokenizers package
+	@cmake --build build/tokenizers --target dynosim_tests
+	@ctest --test-dir build/tokenizers -R '^Tokenizer' --no-tests=error --output-on-failure
+	@[ -x build/live-clients/bin/python ] || python3 -m venv build/live-clients
+	@build/live-clients/bin/pip install --quiet --disable-pip-version-check \
+	  $(shell grep -E '^(tokenizers|prometheus-client)=' tests/live_clients/requirements.txt)
+	@build/live-clients/bin/python tests/live_clients/tokenizer_run.py --bin build/tokenizers/dynosim
 
 demo: build ## replays a public conversation trace on four simulated workers
 	build/dynosim replay examples/conversation_trace.jsonl.zst --num-workers 4 \
@@ -51,9 +70,22 @@ python-test: | bootstrap ## the tests of the Python package and of the documents
 	@python3 -c 'import ensurepip, os, sysconfig as s; os.stat(s.get_path("include") + "/Python.h")' \
 	  2>/dev/null || scripts/bootstrap python
 	@[ -x build/python-test/bin/python ] || python3 -m venv build/python-test
-	@$(PYTHON_PIP) $(PYTHON_BUILD) pytest==9.1.1
+	@$(PYTHON_PIP) $(PYTHON_BUILD) pytest==9.1.1 mypy==2.4.1
 	@$(PYTHON_PIP) --no-build-isolation '.[frames,bayesian,ray]'
 	@build/python-test/bin/python -m pytest -q -p no:cacheprovider tests/python
+
+LIVE_CLIENT = build/live-clients/bin/python tests/live_clients/$(1).py --bin build/dynosim
+live-clients: build bootstrap-live ## the live server with the clients, the load generator and the store that others wrote
+	@[ -x build/live-clients/bin/python ] || python3 -m venv build/live-clients
+	@build/live-clients/bin/pip install --quiet --disable-pip-version-check \
+	  -r tests/live_clients/requirements.txt
+	$(call LIVE_CLIENT,openai_client)
+	$(call LIVE_CLIENT,kv_subscriber)
+	$(call LIVE_CLIENT,etcd_run)
+	$(call LIVE_CLIENT,soak) --seconds 20
+	$(call LIVE_CLIENT,soak) --seconds 20 --pools
+	$(call LIVE_CLIENT,aiperf_run) --concurrency 1 64 --workers 4
+	PATH="$$PWD/build/live-clients/bin:$$PATH" tests/docs/run --bin build/dynosim docs/tutorial.md
 
 # SYSTEM and BACKEND choose; both may name several.
 perfdata: ## measured performance data of every system, or of SYSTEM="h100_sxm ..." BACKEND="vllm ..."

@@ -310,8 +310,11 @@ BENCHMARK(StreamedTokens)
 // clients.
 void OpenStreams(benchmark::State& state) {
   const Server server(Options(0.0, 100.0, 4));
-  Client client(server.port(), static_cast<int>(state.range(0)), 100000);
-  client.RunFor(3.0);
+  Client client(server.port(), static_cast<int>(state.range(0)), 10000);
+  // The last stream has opened long before this many tokens have come.
+  while (client.tokens() < 20 * static_cast<std::uint64_t>(state.range(0))) {
+    client.RunFor(0.5);
+  }
   const double before_mb = ResidentMegabytes();
   const std::uint64_t tokens = client.tokens();
   double seconds = 0.0;

@@ -11,7 +11,9 @@
 #include "live/api_error.h"
 #include "live/api_format.h"
 #include "live/api_request.h"
+#include "live/builtin_tokenizer.h"
 #include "live/engine_host.h"
+#include "live/text_stream.h"
 #include "live/tokenizer.h"
 #include "live/worker_wire.h"
 
@@ -39,7 +41,7 @@ void Answer(const ApiRequest& request, const Tokenizer& tokenizer) {
 }
 
 void Read(const std::string& text) {
-  static const Tokenizer tokenizer;
+  static const BuiltinTokenizer tokenizer;
   for (const Api api : {Api::kChat, Api::kCompletions, Api::kResponses, Api::kGenerate}) {
     if (auto request = ParseApiRequest(api, text, tokenizer, {.strict = false})) {
       Answer(*request, tokenizer);

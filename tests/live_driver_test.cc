@@ -20,6 +20,7 @@
 #include "live/worker_driver.h"
 #include "random_cases.h"
 #include "sim/outcome.h"
+#include "timing/fixed.h"
 #include "workload/request.h"
 #include "workload/source.h"
 
@@ -107,14 +108,14 @@ class Log final : public live::PassSink {
 };
 
 // Plays the case through the driver: the clock jumps to whatever is due next.
-std::vector<Seen> PlayLive(const RandomCase& c, bool make_up_lateness) {
+std::vector<Seen> PlayLive(const RandomCase& c, bool keep_lateness) {
   const std::unique_ptr<workload::RequestSource> source = SourceOf(c);
   Log log(*source, c.scenario.engine.dp_size);
   HandMovedClock clock;
   live::WorkerDriver driver(c.scenario.engine, 0,
                             {.kv_events = true,
                              .pass_metrics = true,
-                             .make_up_lateness = make_up_lateness,
+                             .keep_lateness = keep_lateness,
                              .instant_passes = std::numeric_limits<std::uint64_t>::max()},
                             *source, log);
   std::uint32_t next_rank = 0;
@@ -194,6 +195,66 @@ TEST_P(LiveDriver, EqualsTheOfflineLoopBitForBitOnAHandMovedClock) {
     }
   }
   EXPECT_GT(compared, Cases(1000));
+}
+
+// Modelled ends of the passes of one request alone, 20 ms of prefill and 5 ms for each of three
+// more tokens, by a worker that wakes up at these times.
+class Wakeups final : public live::PassSink {
+ public:
+  static std::vector<double> PassEnds(bool keep_lateness, const std::vector<double>& wake_ms,
+                                      double start_ms = 0.0) {
+    RandomCase c;
+    c.scenario.workload.synthetic = {.input_tokens = 64, .output_tokens = 4, .request_count = 1};
+    c.scenario.workload.replay_concurrency = 1;
+    c.scenario.engine.timing = std::make_shared<timing::FixedTiming>(20.0, 5.0);
+    const std::unique_ptr<workload::RequestSource> source = SourceOf(c);
+    workload::Request request;
+    EXPECT_TRUE(source->Release(0.0, request));
+    Wakeups sink;
+    live::WorkerDriver driver(c.scenario.engine, 0, {.keep_lateness = keep_lateness}, *source,
+                              sink);
+    driver.Submit(request, 0, 0.0);
+    driver.Start(start_ms);
+    for (const double now_ms : wake_ms) {
+      driver.Complete(now_ms);
+      while (driver.CanStart()) {
+        driver.Start(now_ms);
+      }
+    }
+    return sink.ends_ms_;
+  }
+
+  void OnAdmitted(const engine::Admission&, double) override {}
+  void OnKvEvents(std::uint32_t, const engine::KvEventBuffer&, std::size_t) override {}
+  void OnRankPass(const live::RankPass&, double, double end_ms, double) override {
+    ends_ms_.push_back(end_ms);
+  }
+  void OnGauges(std::uint32_t, const engine::RankMetrics&) override {}
+  void OnStuck(double now_ms) override { FAIL() << "stuck at " << now_ms; }
+
+ private:
+  std::vector<double> ends_ms_;
+};
+
+TEST(LiveDriverLateness, IsMadeUpForUnlessKept) {
+  const std::vector<double> wake_ms = {20.5, 25.75, 32.0, 40.0};
+  EXPECT_EQ(Wakeups::PassEnds(false, wake_ms), (std::vector{20.0, 25.0, 30.0, 35.0}));
+  EXPECT_EQ(Wakeups::PassEnds(true, wake_ms), (std::vector{20.0, 25.5, 30.75, 37.0}));
+}
+
+TEST(LiveDriverLateness, IsMadeUpForOverSeveralPasses) {
+  EXPECT_EQ(Wakeups::PassEnds(false, {33.0, 35.0}), (std::vector{20.0, 25.0, 30.0, 35.0}));
+}
+
+TEST(LiveDriverLateness, OfAnIdleWorkerIsMadeUpFor) {
+  EXPECT_EQ(Wakeups::PassEnds(false, {20.0}, 0.25), (std::vector{20.0}));
+  EXPECT_EQ(Wakeups::PassEnds(true, {20.25}, 0.25), (std::vector{20.25}));
+  EXPECT_EQ(Wakeups::PassEnds(false, {121.0}, 101.0), (std::vector{121.0}));
+}
+
+TEST(LiveDriverLateness, OfAMachineThatStoodStillIsNotMadeUpFor) {
+  EXPECT_EQ(Wakeups::PassEnds(false, {20.0, 126.0, 131.0, 136.0}),
+            (std::vector{20.0, 25.0, 131.0, 136.0}));
 }
 
 class LivePools : public ::testing::TestWithParam<std::string> {};

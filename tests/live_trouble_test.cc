@@ -190,8 +190,7 @@ TEST(LiveTrouble, FlagsThatMeanNothingHereAreRefusedByNameWithWhatToUse) {
     EXPECT_NE(server.output().find(flags[0] + ": "), std::string::npos) << server.output();
     EXPECT_NE(server.output().find(why), std::string::npos) << server.output();
   };
-  refused({"--disaggregation-mode", "prefill"}, "--prefill-engine-args");
-  refused({"--is-decode-worker"}, "--decode-engine-args");
+  refused({"--bootstrap-ports", "7001"}, "frontend brings");
   refused({"--num-host-blocks", "10"}, "not simulated");
   refused({"--request-plane", "nats"}, "HTTP/1.1");
   refused({"--reasoning", "{}"}, "dynosim frontend");

@@ -6,7 +6,7 @@ import os
 try:
     import ray
 except ImportError:
-    raise ImportError("executor 'ray' needs Ray: pip install 'dynosim[ray]'") from None
+    raise ImportError("executor 'ray' needs Ray: pip install ray==2.60.0") from None
 
 from . import __version__, _core
 

@@ -7,6 +7,7 @@ import pathlib
 import warnings
 
 from . import _core
+from ._errors import call
 from ._report import _frame
 
 # Suggested together, before any of them is known. No smaller on a machine with fewer cores: the
@@ -31,7 +32,7 @@ def recommend(document, *, overrides=None, stack="engine", output_dir="./aisimul
       The results are the same. optimizer.parallelism bounds candidates at a time.
     progress: called as progress(done, total) in this thread when candidates have finished.
 
-    algorithm "bayesian" needs dynosim[bayesian], executor "ray" needs dynosim[ray].
+    algorithm "bayesian" needs Optuna (the extra `bayesian`), executor "ray" needs Ray (`ray`).
 
     Gives a Recommendation, whose ranking is empty when no candidate is feasible. Ctrl-C raises
     KeyboardInterrupt, and an exception of `progress` goes on; what is finished is kept for resume.
@@ -51,13 +52,14 @@ def recommend(document, *, overrides=None, stack="engine", output_dir="./aisimul
         text = json.dumps(document)
     if hasattr(overrides, "items"):
         overrides = [f"{path}={json.dumps(value)}" for path, value in overrides.items()]
-    prepared = _core.Recommendation.of_options(
+    prepared = call(
+        _core.Recommendation.of_options,
         where, text, list(overrides or []), stack, os.fspath(output_dir), bool(overwrite),
         bool(resume), top, "" if report_html is None else os.fspath(report_html))
-    search = Search(prepared, executor, ray_address)
+    search = call(Search, prepared, executor, ray_address)
     with search:
         search.run(progress or _nothing, _warn)
-    _, _, table = search.campaign.finish()
+    _, _, table = call(search.campaign.finish)
     return Recommendation(output_dir, table)
 
 
@@ -170,11 +172,12 @@ class Recommendation:
         return self._table
 
     def frame(self):
-        """pandas.DataFrame with a row per candidate: status, used_gpus, score, both throughputs,
-        and a column for every path that was chosen."""
+        """pandas.DataFrame with a row per candidate: status, reason, used_gpus, score, a column for
+        every path that was chosen, both throughputs, and the metrics of its summary."""
         return _frame([{**{name: c[name] for name in ("candidate_id", "status", "reason",
                                                       "used_gpus", "score")},
-                        **(c["objectives"] or {}), **c["config"]} for c in self.candidates])
+                        **c["config"], **(c["objectives"] or {}), **(c["metrics"] or {})}
+                       for c in self.candidates])
 
     def _named(self, view):
         by_id = {candidate["candidate_id"]: candidate for candidate in self.candidates}

@@ -151,5 +151,5 @@ def _pandas():
     try:
         import pandas
     except ImportError:
-        raise ImportError("data frames need pandas: pip install 'dynosim[frames]'") from None
+        raise ImportError("data frames need pandas: pip install pandas") from None
     return pandas

@@ -12,7 +12,7 @@ try:
     import numpy
     import optuna
 except ImportError:
-    raise ImportError("optimizer.algorithm bayesian needs Optuna: pip install 'dynosim[bayesian]'") \
+    raise ImportError("optimizer.algorithm bayesian needs Optuna: pip install optuna==5.0.0") \
         from None
 
 # Drawn at random before the first estimate, as many of each branch.

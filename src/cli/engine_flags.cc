@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/json_argument.h"
 #include "base/result.h"
-#include "base/text_file.h"
 #include "engine/settings.h"
 #include "engine/settings_decode.h"
 #include "timing/fixed.h"
@@ -29,16 +29,6 @@ template <class T>
 CLI::Option* Add(CLI::App& command, std::string_view group, const std::string& name, T& value,
                  const std::string& type, const std::string& help) {
   return command.add_option(name, value, help)->type_name(type)->group(std::string(group));
-}
-
-// Text of the flag, or the file that it names.
-Result<Json> JsonOrFile(std::string_view flag, const std::string& text) {
-  const std::size_t start = text.find_first_not_of(" \t\r\n");
-  if (start != std::string::npos && text[start] == '{') {
-    return ParseJson(text, std::string(flag));
-  }
-  DYNO_TRY(const TextFile content, TextFile::Read(text));
-  return ParseJson(content.Text(), text);
 }
 
 template <class T>
@@ -61,7 +51,7 @@ Result<Json> MeasuredTiming(const EngineFlags& f) {
     if (AnyField(m)) {
       return UsageError("--ais-perf-config", "cannot be combined with the single --ais- flags");
     }
-    DYNO_TRY(config, JsonOrFile("--ais-perf-config", *m.config));
+    DYNO_TRY(config, JsonOfArgument("--ais-perf-config", *m.config));
   } else if (m.on) {
     if (!m.model_path) {
       return UsageError("--ais-perf-model", "needs --model-path, the name of the model");
@@ -141,6 +131,10 @@ Result<Json> FlatEngine(const EngineFlags& f) {
     trtllm.Add("capacity_scheduler_policy", *f.trtllm_capacity_policy);
     engine.Add("trtllm", std::move(trtllm));
   }
+  Put(engine, "worker_type", f.worker_type);
+  Put(engine, "kv_transfer_bandwidth", f.kv_transfer_bandwidth);
+  Put(engine, "kv_transfer_timing_mode", f.kv_transfer_timing_mode);
+  Put(engine, "kv_transfer_bytes_per_token", f.kv_bytes_per_token);
   Put(engine, "aic_nextn", f.draft_tokens);
   Put(engine, "aic_nextn_accept_rates", f.draft_accept_rates);
   Put(engine, "aic_mtp_seed", f.draft_seed);
@@ -171,6 +165,7 @@ bool AnySingle(const EngineFlags& f) {
          f.sglang_clip_max_new_tokens || f.sglang_schedule_conservativeness ||
          f.trtllm_capacity_policy || f.draft_tokens || f.draft_seed || f.draft_accept_rates ||
          f.vllm_memory || f.sglang_memory || f.trtllm_memory || f.measured.on ||
+         f.kv_transfer_bandwidth || f.kv_transfer_timing_mode || f.kv_bytes_per_token ||
          f.measured.config || AnyField(f.measured) || f.engine_type != "vllm";
 }
 
@@ -186,7 +181,7 @@ void AddMeasuredFlags(CLI::App& command, EngineFlags& f) {
                 "Times of a model on measured kernels; needs --model-path")
       ->group(std::string(kGroup));
   Add(command, kGroup, "--model-path", m.model_path, "MODEL",
-      "Name of the model, or a folder with config.json");
+      "Name of the model, or a folder with config.json; serve takes the tokenizer.json beside it");
   add("system", m.system, "NAME", "GPU system (default h200_sxm)");
   add("backend", m.backend, "NAME", "Default: --engine-type");
   add("backend-version", m.backend_version, "VERSION", "Default: the newest with data");
@@ -248,17 +243,28 @@ void AddEngineFlags(CLI::App& command, EngineFlags& f) {
   AddMeasuredFlags(command, f);
 }
 
+void AddTransferFlags(CLI::App& command, const char* group, EngineFlags& f) {
+  Add(command, group, "--kv-transfer-bandwidth", f.kv_transfer_bandwidth, "GB/S",
+      "Prefill workers: bandwidth of the handoff, 10^9 bytes/s (default: no delay)");
+  Add(command, group, "--kv-transfer-timing-mode", f.kv_transfer_timing_mode, "MODE",
+      "Prefill workers: full_prompt (default) or destination_missing, what the decode worker "
+      "lacks");
+  Add(command, group, "--kv-bytes-per-token", f.kv_bytes_per_token, "BYTES",
+      "Prefill workers: KV cache of a token, which the handoff moves");
+}
+
 Result<engine::EngineSettings> ReadEngineFlags(const EngineFlags& f) {
   const bool json_form = !f.extra_engine_args.empty();
   if (json_form && AnySingle(f)) {
     return UsageError(std::string(kExtra), "cannot be combined with single engine flags");
   }
-  DYNO_TRY(const Json json, json_form ? JsonOrFile(kExtra, f.extra_engine_args) : FlatEngine(f));
+  DYNO_TRY(const Json json,
+           json_form ? JsonOfArgument(kExtra, f.extra_engine_args) : FlatEngine(f));
   return DecodeLive(json, json_form ? kExtra : std::string_view("engine flags"));
 }
 
 Result<engine::EngineSettings> ReadEngineJson(std::string_view flag, const std::string& text) {
-  DYNO_TRY(const Json json, JsonOrFile(flag, text));
+  DYNO_TRY(const Json json, JsonOfArgument(flag, text));
   return DecodeLive(json, flag);
 }
 

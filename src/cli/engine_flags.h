@@ -42,12 +42,18 @@ struct EngineFlags {
   std::optional<std::string> trtllm_capacity_policy;
   std::optional<std::uint64_t> draft_tokens, draft_seed;
   std::optional<std::string> draft_accept_rates;
+  std::optional<std::string> worker_type;  // aggregated, prefill or decode
+  std::optional<double> kv_transfer_bandwidth;
+  std::optional<std::string> kv_transfer_timing_mode;
+  std::optional<std::uint64_t> kv_bytes_per_token;
   std::optional<double> vllm_memory, sglang_memory, trtllm_memory;
   MeasuredFlags measured;
 };
 
 // `flags` must outlive the command.
 void AddEngineFlags(CLI::App& command, EngineFlags& flags);
+// Those of the prompts that a prefill worker hands over.
+void AddTransferFlags(CLI::App& command, const char* group, EngineFlags& flags);
 Result<engine::EngineSettings> ReadEngineFlags(const EngineFlags& flags);
 // The engine of a live worker from JSON text or a file of it.
 Result<engine::EngineSettings> ReadEngineJson(std::string_view flag, const std::string& text);

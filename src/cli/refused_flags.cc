@@ -18,8 +18,8 @@ struct RefusedFlag {
 };
 
 constexpr const char* kPoolsInstead =
-    "prefill and decode workers are pools of one process: give --prefill-engine-args and "
-    "--decode-engine-args";
+    "prefill and decode workers are pools of one process here: give --prefill-engine-args and "
+    "--decode-engine-args; dynosim mocker runs either alone";
 constexpr const char* kTransferInstead =
     "is a property of the handoff: give it in --prefill-engine-args and --decode-engine-args";
 constexpr const char* kHostTier = "a cache tier in host memory is not simulated";
@@ -29,15 +29,12 @@ constexpr const char* kPlane =
 constexpr std::array kOfWorkers = {
     RefusedFlag{"--endpoint",
                 "processes are found by --discovery-dir, --etcd-endpoint or --worker"},
-    RefusedFlag{"--disaggregation-mode", kPoolsInstead},
-    RefusedFlag{"--is-prefill-worker", kPoolsInstead},
-    RefusedFlag{"--is-decode-worker", kPoolsInstead},
-    RefusedFlag{"--bootstrap-ports", kPoolsInstead},
-    RefusedFlag{"--kv-transfer-bandwidth", kTransferInstead},
-    RefusedFlag{"--kv-transfer-timing-mode", kTransferInstead},
-    RefusedFlag{"--kv-bytes-per-token", kTransferInstead},
+    RefusedFlag{"--bootstrap-ports",
+                "a prefill worker needs no port of its own: the frontend brings its two halves "
+                "together"},
     RefusedFlag{"--kv-cache-dtype",
-                "the size of a token's KV is kv_transfer_bytes_per_token in --prefill-engine-args"},
+                "the size of a token's KV is given with --kv-bytes-per-token, or with "
+                "kv_transfer_bytes_per_token in --prefill-engine-args"},
     RefusedFlag{"--num-host-blocks", kHostTier},
     RefusedFlag{"--host-offload-d2h-bandwidth-gbps", kHostTier},
     RefusedFlag{"--host-offload-h2d-bandwidth-gbps", kHostTier},
@@ -46,11 +43,21 @@ constexpr std::array kOfWorkers = {
     RefusedFlag{"--response-plane", kPlane},
     RefusedFlag{"--event-plane", kPlane},
 };
+constexpr std::array kOfServe = {
+    RefusedFlag{"--disaggregation-mode", kPoolsInstead},
+    RefusedFlag{"--is-prefill-worker", kPoolsInstead},
+    RefusedFlag{"--is-decode-worker", kPoolsInstead},
+    RefusedFlag{"--handoff-session-timeout-ms", kPoolsInstead},
+    RefusedFlag{"--kv-transfer-bandwidth", kTransferInstead},
+    RefusedFlag{"--kv-transfer-timing-mode", kTransferInstead},
+    RefusedFlag{"--kv-bytes-per-token", kTransferInstead},
+};
 constexpr const char* kFrontends = "is a flag of dynosim frontend, which makes the answers";
 constexpr std::array kOfFrontends = {
     RefusedFlag{"--reasoning", kFrontends},
     RefusedFlag{"--response-replay-trace-path", kFrontends},
     RefusedFlag{"--sglang-generate", kFrontends},
+    RefusedFlag{"--tokenizer", kFrontends},
 };
 
 }  // namespace
@@ -60,6 +67,10 @@ std::optional<Error> RefusalOf(std::string_view command, std::string_view flag) 
   const auto* found = std::ranges::find(kOfWorkers, flag, &RefusedFlag::name);
   if ((mocker || command == "serve") && found != kOfWorkers.end()) {
     return Error{.where = std::string(flag), .message = found->instead};
+  }
+  const auto* of_serve = std::ranges::find(kOfServe, flag, &RefusedFlag::name);
+  if (command == "serve" && of_serve != kOfServe.end()) {
+    return Error{.where = std::string(flag), .message = of_serve->instead};
   }
   const auto* of_frontends = std::ranges::find(kOfFrontends, flag, &RefusedFlag::name);
   if (mocker && of_frontends != kOfFrontends.end()) {

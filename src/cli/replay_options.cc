@@ -96,7 +96,7 @@ constexpr std::array kLoad = {
 
 constexpr std::array kDeployment = {
     TextFlag("--extra-engine-args", &ReplayFlags::extra_engine_args, "JSON",
-             "Engine configuration as a JSON object"),
+             "Engine configuration as a JSON object, or a file of it"),
     TextFlag("--num-workers", &ReplayFlags::num_workers, "N", "Workers (default 1)"),
     TextFlag("--prefill-engine-args", &ReplayFlags::prefill_engine_args, "JSON",
              "Engine of the prefill pool (worker_type prefill); with the next flag this selects "
@@ -114,7 +114,7 @@ constexpr std::array kRouting = {
              "MODE:{round_robin,kv_router,random,least_loaded,power_of_two}",
              "round_robin (default), kv_router, random, least_loaded or power_of_two"),
     TextFlag("--router-config", &ReplayFlags::router_config, "JSON",
-             "Fields of the KV router as a JSON object"),
+             "Fields of the KV router as a JSON object, or a file of it"),
     TextFlag("--router-policy-config", &ReplayFlags::router_policy_config, "PATH",
              "Classes of the KV router's queue, a YAML file (default: DYN_ROUTER_POLICY_CONFIG)"),
     TextFlag("--model-name", &ReplayFlags::model_name, "NAME",

@@ -5,10 +5,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/json_argument.h"
 #include "base/result.h"
 #include "cli/engine_flags.h"
 #include "engine/settings.h"
@@ -30,6 +33,7 @@
 #include "live/output_planner.h"
 #include "live/serve.h"
 #include "live/serve_parts.h"
+#include "live/tokenizer_file.h"
 #include "router/config.h"
 #include "scenario/engine_pair.h"
 
@@ -39,6 +43,7 @@ namespace {
 constexpr const char* kWorkers = "Workers";
 constexpr const char* kPools =
     "Prefill and decode pools, instead of engine flags and --num-workers";
+constexpr const char* kRoles = "Prefill and decode workers as processes of their own";
 constexpr const char* kServer = "Server";
 constexpr const char* kApi = "API";
 constexpr const char* kFaults = "Faults";
@@ -87,8 +92,8 @@ void AddWorkerFlags(CLI::App& command, WorkerFlags& f) {
       "Workers start working after this time; requests wait")
       ->check(CLI::NonNegativeNumber);
   command
-      .add_flag("--make-up-lateness", o.make_up_lateness,
-                "A pass starts at the modelled end of the one before when there was work: no drift")
+      .add_flag("--keep-lateness", o.keep_lateness,
+                "A pass starts when the worker woke up, not at the modelled end of the one before")
       ->group(kWorkers);
   Add(command, kEvents, "--zmq-kv-events-ports", o.ports.kv_events, "PORTS", "KV events")
       ->delimiter(',');
@@ -126,6 +131,9 @@ void AddOutputFlags(CLI::App& command, ApiFlags& f) {
 void AddApiFlags(CLI::App& command, ApiFlags& f) {
   live::FrontendOptions& o = f.options;
   Add(command, kApi, "--model-name", o.model, "NAME", "Served model (default mock)");
+  Add(command, kApi, "--tokenizer", f.tokenizer, "PATH",
+      "tokenizer.json of a model, or a folder with one, instead of the built-in tokenizer; only in "
+      "programs built with it");
   AddOutputFlags(command, f);
   command
       .add_flag("--require-max-tokens", o.require_max_tokens,
@@ -244,7 +252,7 @@ Result<router::RouterSettings> ReadPolicy(const ModeName& mode, const std::strin
   if (mode.name != "kv") {
     return UsageError("--router-config", "needs --router-mode kv");
   }
-  DYNO_TRY(const Json json, ParseJson(config, "--router-config"));
+  DYNO_TRY(const Json json, JsonOfArgument("--router-config", config));
   DYNO_TRY(settings.kv, router::DecodeKvRouterConfig(json, "--router-config"));
   if (settings.kv.predict_prefill) {
     return UsageError("--router-config",
@@ -310,24 +318,85 @@ Result<void> CheckEventPorts(const live::WorkerOptions& o) {
   if (!o.ports.kv_replay.empty() && o.ports.kv_events.empty()) {
     return UsageError("--zmq-replay-ports", "needs --zmq-kv-events-ports");
   }
+  if (!o.pools && !o.ports.kv_events.empty() &&
+      o.engine.worker_role == engine::WorkerRole::kDecode) {
+    return UsageError("--zmq-kv-events-ports",
+                      "KV events are those of prefill workers; this is a decode worker");
+  }
   if (!o.ports.kv_events.empty() && !o.engine_of(0).enable_prefix_caching) {
     return UsageError("--zmq-kv-events-ports", "needs prefix caching");
   }
   return {};
 }
 
-Result<live::WorkerOptions> ReadWorkerFlags(const WorkerFlags& flags, std::uint64_t seed) {
+// The role that flags give to the workers of a process; nothing when they say nothing.
+Result<std::optional<engine::WorkerRole>> ReadRole(const WorkerFlags& f) {
+  using engine::WorkerRole;
+  const char* alias = f.is_prefill ? "--is-prefill-worker" : "--is-decode-worker";
+  if (f.is_prefill && f.is_decode) {
+    return UsageError(alias, "cannot be combined with --is-decode-worker");
+  }
+  if ((f.is_prefill || f.is_decode) && f.disaggregation_mode) {
+    return UsageError(alias, "cannot be combined with --disaggregation-mode");
+  }
+  if (f.is_prefill || f.disaggregation_mode == "prefill") {
+    return WorkerRole::kPrefill;
+  }
+  if (f.is_decode || f.disaggregation_mode == "decode") {
+    return WorkerRole::kDecode;
+  }
+  return f.disaggregation_mode ? std::optional(WorkerRole::kAggregated) : std::nullopt;
+}
+
+// The engine of workers that may be the prefill or decode workers of other processes' requests.
+Result<engine::EngineSettings> ReadEngineOfRole(const WorkerFlags& flags) {
+  using engine::WorkerRole;
+  DYNO_TRY(const std::optional<WorkerRole> role, ReadRole(flags));
+  EngineFlags f = flags.engine;
+  if (role) {
+    f.worker_type = std::string(engine::WorkerRoleName(*role));
+  }
+  DYNO_TRY(engine::EngineSettings out, ReadEngineFlags(f));
+  if (role && *role != out.worker_role) {
+    return UsageError(
+        "--disaggregation-mode",
+        fmt::format("the flags say {}, worker_type in --extra-engine-args says {}",
+                    engine::WorkerRoleName(*role), engine::WorkerRoleName(out.worker_role)));
+  }
+  if (out.worker_role != WorkerRole::kPrefill &&
+      (f.kv_transfer_bandwidth || f.kv_transfer_timing_mode || f.kv_bytes_per_token)) {
+    return UsageError(f.kv_transfer_bandwidth     ? "--kv-transfer-bandwidth"
+                      : f.kv_transfer_timing_mode ? "--kv-transfer-timing-mode"
+                                                  : "--kv-bytes-per-token",
+                      "is a property of prefill workers: needs --disaggregation-mode prefill");
+  }
+  if (flags.handoff_timeout_ms && out.worker_role == WorkerRole::kAggregated) {
+    return UsageError("--handoff-session-timeout-ms",
+                      "needs --disaggregation-mode prefill or decode");
+  }
+  return out;
+}
+
+// `roles`: the workers may be those of a prefill or decode process.
+Result<live::WorkerOptions> ReadWorkerFlags(const WorkerFlags& flags, std::uint64_t seed,
+                                            bool roles) {
   live::WorkerOptions out = flags.options;
+  out.handoff_timeout_ms = flags.handoff_timeout_ms.value_or(out.handoff_timeout_ms);
   out.workers = flags.workers.value_or(1);
   if (flags.prefill_engine || flags.decode_engine) {
+    DYNO_TRY(const std::optional<engine::WorkerRole> role, ReadRole(flags));
+    if (role || flags.handoff_timeout_ms) {
+      return UsageError(role ? "--disaggregation-mode" : "--handoff-session-timeout-ms",
+                        "cannot be combined with --prefill-engine-args and --decode-engine-args");
+    }
     DYNO_TRY(out.pools, ReadPools(flags, seed));
   } else {
     if (flags.prefill_workers || flags.decode_workers) {
       return UsageError(flags.prefill_workers ? "--num-prefill-workers" : "--num-decode-workers",
                         "needs --prefill-engine-args and --decode-engine-args");
     }
-    DYNO_TRY(out.engine, ReadEngineFlags(flags.engine));
-    if (out.engine.worker_role != engine::WorkerRole::kAggregated) {
+    DYNO_TRY(out.engine, ReadEngineOfRole(flags));
+    if (!roles && out.engine.worker_role != engine::WorkerRole::kAggregated) {
       return UsageError("--extra-engine-args",
                         "worker_type must be aggregated, got " +
                             std::string(engine::WorkerRoleName(out.engine.worker_role)) +
@@ -346,6 +415,24 @@ Result<live::WorkerOptions> ReadWorkerFlags(const WorkerFlags& flags, std::uint6
   return out;
 }
 
+// What is generated on request must be in the vocabulary of a model.
+Result<void> CheckOutputIds(const live::FrontendOptions& o) {
+  if (!o.tokenizer) {
+    return {};
+  }
+  const std::uint32_t end = o.tokenizer->id_end();
+  if (const auto& r = o.output.reasoning; r && std::max(r->start_token, r->end_token) >= end) {
+    return UsageError("--reasoning", fmt::format("token ids must be below {}, got {}", end,
+                                                 std::max(r->start_token, r->end_token)));
+  }
+  if (o.output.replay && o.output.replay->LargestId() >= end) {
+    return UsageError("--response-replay-trace-path",
+                      fmt::format("output_token_ids must be below {}, got {}", end,
+                                  o.output.replay->LargestId()));
+  }
+  return {};
+}
+
 Result<live::FrontendOptions> ReadApiFlags(const ApiFlags& flags) {
   live::FrontendOptions out = flags.options;
   if (out.model.empty()) {
@@ -362,7 +449,30 @@ Result<live::FrontendOptions> ReadApiFlags(const ApiFlags& flags) {
   if (!flags.response_replay_path.empty()) {
     DYNO_TRY(out.output.replay, live::ReplayTable::Load(flags.response_replay_path));
   }
+  if (!flags.tokenizer.empty()) {
+    DYNO_TRY(out.tokenizer, live::OpenTokenizerFile(flags.tokenizer_flag, flags.tokenizer));
+  }
+  DYNO_TRY_VOID(CheckOutputIds(out));
   return out;
+}
+
+// A model in a folder brings its tokenizer along where the program can read it; then the folder may
+// be given for that alone.
+void UseTokenizerOfModel(ServeFlags& flags) {
+  MeasuredFlags& model = flags.worker.engine.measured;
+  std::error_code error;
+  if (!model.model_path || !live::ReadsTokenizerFiles() ||
+      !std::filesystem::is_regular_file(std::filesystem::path(*model.model_path) / "tokenizer.json",
+                                        error)) {
+    return;
+  }
+  if (flags.api.tokenizer.empty()) {
+    flags.api.tokenizer = *model.model_path;
+    flags.api.tokenizer_flag = "--model-path";
+  }
+  if (!model.on) {
+    model.model_path.reset();
+  }
 }
 
 }  // namespace
@@ -374,16 +484,31 @@ void AddServeFlags(CLI::App& command, ServeFlags& f) {
   Add(command, kApi, "--router-mode", f.worker.router_mode, "MODE",
       "round-robin (default), random, least-loaded, power-of-two or kv");
   Add(command, kApi, "--router-config", f.worker.router_config, "JSON",
-      "Fields of the KV router as a JSON object");
+      "Fields of the KV router as a JSON object, or a file of it");
 }
 
 void AddMockerFlags(CLI::App& command, MockerFlags& f) {
   AddListenFlags(command, f.listen);
   AddWorkerFlags(command, f.worker);
+  Add(command, kRoles, "--disaggregation-mode", f.worker.disaggregation_mode, "ROLE",
+      "agg (default), prefill or decode: what the workers of this process do")
+      ->check(CLI::IsMember({"agg", "prefill", "decode"}));
+  command
+      .add_flag("--is-prefill-worker", f.worker.is_prefill,
+                "The same as --disaggregation-mode prefill (deprecated)")
+      ->group(kRoles);
+  command
+      .add_flag("--is-decode-worker", f.worker.is_decode,
+                "The same as --disaggregation-mode decode (deprecated)")
+      ->group(kRoles);
+  AddTransferFlags(command, kRoles, f.worker.engine);
+  Add(command, kRoles, "--handoff-session-timeout-ms", f.worker.handoff_timeout_ms, "MS",
+      "A request that is not handed over after this time fails (default 300000)")
+      ->check(CLI::PositiveNumber);
   Add(command, kPools, "--router-mode", f.worker.router_mode, "MODE",
       "In front of both pools: round-robin (default), random, least-loaded, power-of-two or kv");
   Add(command, kPools, "--router-config", f.worker.router_config, "JSON",
-      "Fields of the KV router as a JSON object");
+      "Fields of the KV router as a JSON object, or a file of it");
   Add(command, kWorkers, "--model-name", f.model, "NAME", "Served model (default mock)");
   AddDiscoveryFlags(command, f.discovery);
   Add(command, kServer, "--advertise-host", f.advertise_host, "ADDRESS",
@@ -398,7 +523,7 @@ void AddFrontendFlags(CLI::App& command, FrontendFlags& f) {
       "of "
       "workers with --zmq-kv-events-ports");
   Add(command, kApi, "--router-config", f.router_config, "JSON",
-      "Fields of the KV router as a JSON object");
+      "Fields of the KV router as a JSON object, or a file of it");
   AddDiscoveryFlags(command, f.discovery);
   Add(command, kServer, "--worker", f.workers, "URL",
       "Worker process, http://<address>:<port>; may be repeated");
@@ -406,10 +531,12 @@ void AddFrontendFlags(CLI::App& command, FrontendFlags& f) {
       "How often a sequence may go on at another worker when its own is lost (default 0)");
 }
 
-Result<live::ServeOptions> ReadServeFlags(const ServeFlags& flags) {
+Result<live::ServeOptions> ReadServeFlags(const ServeFlags& given) {
   live::ServeOptions out;
+  ServeFlags flags = given;
+  UseTokenizerOfModel(flags);
   DYNO_TRY(out.frontend, ReadApiFlags(flags.api));
-  DYNO_TRY(out.worker, ReadWorkerFlags(flags.worker, out.frontend.output.seed));
+  DYNO_TRY(out.worker, ReadWorkerFlags(flags.worker, out.frontend.output.seed, false));
   DYNO_TRY(const ModeName mode, ReadMode(flags.worker.router_mode));
   DYNO_TRY(router::RouterSettings policy,
            ReadPolicy(mode, flags.worker.router_config, out.frontend.output.seed));
@@ -427,7 +554,7 @@ Result<live::ServeOptions> ReadServeFlags(const ServeFlags& flags) {
 Result<live::MockerOptions> ReadMockerFlags(const MockerFlags& flags) {
   live::MockerOptions out;
   DYNO_TRY(Discovery discovery, ReadDiscovery(flags.discovery));
-  DYNO_TRY(out.worker, ReadWorkerFlags(flags.worker, 0));
+  DYNO_TRY(out.worker, ReadWorkerFlags(flags.worker, 0, true));
   if (!out.worker.pools &&
       (flags.worker.router_mode != "round-robin" || !flags.worker.router_config.empty())) {
     return UsageError("--router-mode",

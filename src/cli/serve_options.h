@@ -28,6 +28,9 @@ struct WorkerFlags {
   std::string event_form = "map";
   std::optional<std::string> prefill_engine, decode_engine;  // JSON text, or files
   std::optional<std::uint32_t> workers, prefill_workers, decode_workers;
+  std::optional<std::string> disaggregation_mode;  // agg, prefill or decode
+  bool is_prefill = false, is_decode = false;
+  std::optional<double> handoff_timeout_ms;
   std::string router_mode = "round-robin";
   std::string router_config;
   live::WorkerOptions options;
@@ -35,6 +38,8 @@ struct WorkerFlags {
 
 // Flags of a process that has the HTTP API.
 struct ApiFlags {
+  std::string tokenizer;                       // empty: the built-in one
+  std::string tokenizer_flag = "--tokenizer";  // that it came from
   std::string reasoning;
   std::string response_replay_path;
   double failure_rate = 0.0;

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "config/decode.h"
 #include "live/api_error.h"
+#include "live/chat_template.h"
 #include "live/tokenizer.h"
 
 namespace dynosim::live {
@@ -215,6 +216,23 @@ void ReadStop(Body& body, ApiRequest& out) {
   }
 }
 
+// Ids of a prompt, which must be known where the vocabulary is.
+void ReadPromptTokens(Body& body, std::string_view name, const Json& list,
+                      const Tokenizer& tokenizer, std::vector<std::uint32_t>& out) {
+  ReadTokens(body, name, list, out);
+  if (tokenizer.checks_ids() &&
+      std::ranges::any_of(out, [&](std::uint32_t id) { return id >= tokenizer.id_end(); })) {
+    body.Fail(name, fmt::format("token ids must be below {}", tokenizer.id_end()));
+  }
+}
+
+void Encode(Body& body, std::string_view name, const std::string& text, bool add_special,
+            const Tokenizer& tokenizer, std::vector<std::uint32_t>& out) {
+  if (const auto encoded = tokenizer.Encode(text, add_special, out); !encoded) {
+    body.Fail(name, encoded.error().Text());
+  }
+}
+
 // The output limit under all its names; two that disagree are an error.
 void ReadMaxTokens(Body& body, ApiRequest& out, std::span<const std::string_view> names) {
   for (const std::string_view name : names) {
@@ -304,8 +322,9 @@ void ReadPrompt(Body& body, const Tokenizer& tokenizer, ApiRequest& out) {
     body.Fail("prompt", "prompt is missing");
     return;
   }
+  const bool add_special = body.Flag("add_special_tokens", true);
   const auto add_text = [&](const std::string& text) {
-    tokenizer.Encode(text, out.prompts.emplace_back());
+    Encode(body, "prompt", text, add_special, tokenizer, out.prompts.emplace_back());
   };
   if (prompt->is_string()) {
     add_text(prompt->string());
@@ -318,7 +337,7 @@ void ReadPrompt(Body& body, const Tokenizer& tokenizer, ApiRequest& out) {
     return;
   }
   if (prompt->array().front().is_number()) {
-    ReadTokens(body, "prompt", *prompt, out.prompts.emplace_back());
+    ReadPromptTokens(body, "prompt", *prompt, tokenizer, out.prompts.emplace_back());
     return;
   }
   if (prompt->array().size() > kPromptsMax) {
@@ -329,7 +348,7 @@ void ReadPrompt(Body& body, const Tokenizer& tokenizer, ApiRequest& out) {
     if (item.is_string()) {
       add_text(item.string());
     } else if (item.is_array()) {
-      ReadTokens(body, "prompt", item, out.prompts.emplace_back());
+      ReadPromptTokens(body, "prompt", item, tokenizer, out.prompts.emplace_back());
     } else {
       body.Wrong("prompt", item, kForms);
       return;
@@ -352,7 +371,7 @@ void ReadMessages(Body& body, const Tokenizer& tokenizer, ApiRequest& out) {
   out.prompts.push_back(std::move(*prompt));
   const Json* content = messages->array().back().Find("content");
   if (content != nullptr && content->is_string()) {
-    tokenizer.Encode(content->string(), out.echo_tokens);
+    Encode(body, "messages", content->string(), false, tokenizer, out.echo_tokens);
   }
 }
 
@@ -406,12 +425,12 @@ void ReadGenerate(Body& body, const Tokenizer& tokenizer, ApiRequest& out) {
   out.logprobs = body.Flag("return_logprob", false);
   if (const Json* ids = body.Get("input_ids")) {
     if (ids->is_array()) {
-      ReadTokens(body, "input_ids", *ids, out.prompts.emplace_back());
+      ReadPromptTokens(body, "input_ids", *ids, tokenizer, out.prompts.emplace_back());
     } else {
       body.Wrong("input_ids", *ids, "an array of token ids");
     }
   } else if (const Json* text = body.Get("text"); text != nullptr && text->is_string()) {
-    tokenizer.Encode(text->string(), out.prompts.emplace_back());
+    Encode(body, "text", text->string(), true, tokenizer, out.prompts.emplace_back());
   } else {
     body.Fail("input_ids", "input_ids or text is needed");
   }
@@ -488,17 +507,16 @@ ApiResult<std::vector<std::uint32_t>> ChatPrompt(const Json& messages, bool add_
     return BadRequest("the 'messages' field cannot be empty; at least one message is required",
                       "messages");
   }
-  std::vector<std::uint32_t> out;
+  std::vector<ChatTurn> turns;
   for (const Json& message : messages.array()) {
     const Json* role = message.is_object() ? message.Find("role") : nullptr;
     if (role == nullptr || !role->is_string()) {
       return BadRequest("a message needs a role", "messages");
     }
-    out.push_back(Tokenizer::kTurnStart);
-    tokenizer.Encode(role->string() + "\n", out);
+    ChatTurn& turn = turns.emplace_back(ChatTurn{.role = role->string(), .parts = {}});
     const Json* content = message.Find("content");
     if (content != nullptr && content->is_string()) {
-      tokenizer.Encode(content->string(), out);
+      turn.parts.emplace_back(content->string());
     } else if (content != nullptr && content->is_array()) {
       for (const Json& part : content->array()) {
         const Json* text = part.is_object() ? part.Find("text") : nullptr;
@@ -506,17 +524,15 @@ ApiResult<std::vector<std::uint32_t>> ChatPrompt(const Json& messages, bool add_
           return BadRequest("content parts must have a text; other media are not simulated",
                             "messages");
         }
-        tokenizer.Encode(text->string(), out);
+        turn.parts.emplace_back(text->string());
       }
     } else if (content != nullptr && !content->is_null()) {
       return BadRequest("content must be a string or an array of parts", "messages");
     }
-    out.push_back(Tokenizer::kTurnEnd);
-    tokenizer.Encode("\n", out);
   }
-  if (add_generation_prompt) {
-    out.push_back(Tokenizer::kTurnStart);
-    tokenizer.Encode("assistant\n", out);
+  std::vector<std::uint32_t> out;
+  if (const auto encoded = tokenizer.EncodeChat(turns, add_generation_prompt, out); !encoded) {
+    return BadRequest(encoded.error().Text(), "messages");
   }
   return out;
 }

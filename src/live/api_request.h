@@ -53,7 +53,7 @@ struct ParseOptions {
 ApiResult<ApiRequest> ParseApiRequest(Api api, std::string_view body, const Tokenizer& tokenizer,
                                       const ParseOptions& options);
 
-// The prompt of a conversation under the built-in chat template.
+// The prompt of a conversation under the chat template of the tokenizer.
 ApiResult<std::vector<std::uint32_t>> ChatPrompt(const Json& messages, bool add_generation_prompt,
                                                  const Tokenizer& tokenizer);
 

@@ -17,6 +17,7 @@
 #include "live/frontend_metrics.h"
 #include "live/http_server.h"
 #include "live/live_request.h"
+#include "live/text_stream.h"
 #include "live/worker_link.h"
 
 namespace dynosim::live {
@@ -69,6 +70,10 @@ void Completion::OnEvent(std::uint32_t index, const StreamEvent& event) {
       context_.metrics.model(model_).cached_tokens.Observe(static_cast<double>(event.amount));
       Streaming();  // the head of the answer may go out: the request will be served
       break;
+    case StreamEvent::Kind::kHeld:
+    case StreamEvent::Kind::kReserved:
+    case StreamEvent::Kind::kActive:
+      break;  // between the workers
     case StreamEvent::Kind::kTokens:
       OnTokens(index, event);
       break;
@@ -287,7 +292,7 @@ void Completion::Fail(const ApiError& error) {
 bool Completion::Migrate(std::uint32_t index) {
   Choice& choice = choices_[index];
   const WorkerCard* card = context_.dispatcher.AnyCard();
-  if (choice.migrations >= context_.migration_limit || context_.dispatcher.available() == 0 ||
+  if (choice.migrations >= context_.migration_limit || !context_.dispatcher.ready() ||
       card == nullptr || choice.emitted >= choice.request->output_tokens) {
     return false;
   }

@@ -18,6 +18,7 @@
 #include "live/frontend_metrics.h"
 #include "live/http_server.h"
 #include "live/live_request.h"
+#include "live/text_stream.h"
 #include "live/tokenizer.h"
 
 namespace dynosim::live {

@@ -11,8 +11,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/settings.h"
+#include "engine/transfer.h"
 #include "live/engine_host.h"
 #include "live/live_request.h"
+#include "live/remote_handoffs.h"
 #include "live/router_setup.h"
 #include "live/worker_link.h"
 #include "router/config.h"
@@ -21,6 +24,24 @@
 #include "workload/request.h"
 
 namespace dynosim::live {
+
+namespace {
+
+constexpr const char* kNobody = "no worker is there";
+
+router::PoolRole PoolRoleOf(engine::WorkerRole role) {
+  switch (role) {
+    case engine::WorkerRole::kPrefill:
+      return router::PoolRole::kPrefill;
+    case engine::WorkerRole::kDecode:
+      return router::PoolRole::kDecode;
+    case engine::WorkerRole::kAggregated:
+      break;
+  }
+  return router::PoolRole::kAggregated;
+}
+
+}  // namespace
 
 std::uint32_t Dispatcher::AddWorker(std::unique_ptr<WorkerLink> link) {
   const auto gone =
@@ -56,6 +77,26 @@ void Dispatcher::SetAside(std::uint32_t place, bool aside) {
   }
 }
 
+engine::WorkerRole Dispatcher::role() const {
+  const WorkerCard* card = AnyCard();
+  return card == nullptr ? engine::WorkerRole::kAggregated : card->role;
+}
+
+bool Dispatcher::ready() const {
+  const bool prompts = handoffs_ == nullptr || role() != engine::WorkerRole::kDecode ||
+                       handoffs_->prefill().available() > 0;
+  return available() > 0 && prompts;
+}
+
+void Dispatcher::set_limits(const BusyLimits& limits) {
+  limits_ = limits;
+  if (handoffs_ != nullptr) {
+    BusyLimits of_prompts = limits;
+    of_prompts.active_decode_blocks.reset();
+    handoffs_->prefill().set_limits(of_prompts);
+  }
+}
+
 std::size_t Dispatcher::available() const {
   return static_cast<std::size_t>(std::ranges::count_if(workers_, &Worker::Available));
 }
@@ -77,6 +118,9 @@ void Dispatcher::ForEach(const std::function<void(const WorkerCard&)>& f) const 
       f(worker.link->card());
     }
   }
+  if (handoffs_ != nullptr) {
+    handoffs_->prefill().ForEach(f);
+  }
 }
 
 bool Dispatcher::Busy(const Worker& worker) const {
@@ -95,6 +139,10 @@ bool Dispatcher::Busy(const Worker& worker) const {
 }
 
 bool Dispatcher::AllBusy() const {
+  if (handoffs_ != nullptr && role() == engine::WorkerRole::kDecode &&
+      handoffs_->prefill().AllBusy()) {
+    return true;
+  }
   return std::ranges::all_of(
       workers_, [&](const Worker& worker) { return !worker.Available() || Busy(worker); });
 }
@@ -102,7 +150,8 @@ bool Dispatcher::AllBusy() const {
 // Busy workers are left out while others are free. There is at least one available worker.
 std::uint32_t Dispatcher::Choose(const LiveRequest& request) {
   const auto count = static_cast<std::uint32_t>(workers_.size());
-  if (request.worker < count && workers_[request.worker].Available()) {
+  if (request.worker < count && workers_[request.worker].Available() &&
+      role() != engine::WorkerRole::kPrefill) {
     return request.worker;
   }
   std::uint32_t first = next_worker_ % count;
@@ -158,7 +207,7 @@ void Dispatcher::MakeRouter() {
     const WorkerCard& card = workers_[places_.front()].link->card();
     shape_ = ShapeOf(card, static_cast<std::uint32_t>(places_.size()));
     shape_.id_mask = RequestTable::kPlaceMask;
-    router_ = router::MakeRouter(settings_, shape_, router::PoolRole::kAggregated);
+    router_ = router::MakeRouter(settings_, shape_, PoolRoleOf(card.role));
     for (const std::uint32_t place : places_) {
       for (std::uint32_t rank = 0; rank < shape_.ranks && router_->WantsEvents(); ++rank) {
         const auto& cache = workers_[place].caches[rank];
@@ -210,7 +259,7 @@ void Dispatcher::Readmit(Stream& stream) {
   }
   if (!counts) {
     table_.Remove(std::exchange(stream.routed, workload::kNone));
-  } else if (stream.length != stream.prompt) {
+  } else if (stream.computed && role() != engine::WorkerRole::kDecode) {
     router_->PrefillDone(request.id, now_ms_(), decisions_);
   }
 }
@@ -263,18 +312,57 @@ Result<std::uint64_t> Dispatcher::Submit(std::shared_ptr<const LiveRequest> requ
             .length = request->prompt.size()};
   const std::uint64_t number = stream.number;
   ++in_flight_;
+  const bool handed_over = handoffs_ != nullptr && role() == engine::WorkerRole::kDecode;
+  auto placed = handed_over ? handoffs_->Begin(number, std::move(request))
+                            : Place(number, std::move(request));
+  if (!placed) {
+    Cancel(number);
+    return std::unexpected(std::move(placed).error());
+  }
+  return number;
+}
+
+Result<void> Dispatcher::Place(std::uint64_t number, std::shared_ptr<const LiveRequest> request) {
+  Stream& stream = *Find(number);
   if (now_ms_ != nullptr) {
-    if (auto routed = Route(stream, std::move(request)); !routed) {
-      Remove(stream);
-      return std::unexpected(std::move(routed).error());
-    }
-    return number;
+    return Route(stream, std::move(request));
+  }
+  if (available() == 0) {
+    return FailedError("", kNobody);
   }
   const std::uint32_t chosen = Choose(*request);
-  const std::uint32_t rank =
-      request->dp_rank < workers_[chosen].link->card().ranks ? request->dp_rank : workload::kNone;
+  const bool wanted = request->dp_rank < workers_[chosen].link->card().ranks &&
+                      role() != engine::WorkerRole::kPrefill;
+  const std::uint32_t rank = wanted ? request->dp_rank : workload::kNone;
   Send(stream, chosen, rank, std::move(request));
-  return number;
+  return {};
+}
+
+const WorkerCard* Dispatcher::CardOf(std::uint64_t number) {
+  const Stream* stream = Find(number);
+  return stream == nullptr || stream->worker == workload::kNone
+             ? nullptr
+             : &workers_[stream->worker].link->card();
+}
+
+bool Dispatcher::Proceed(std::uint64_t number, const engine::TransferTerms& terms) {
+  const Stream* stream = Find(number);
+  if (stream == nullptr || stream->worker == workload::kNone) {
+    return false;
+  }
+  workers_[stream->worker].link->Proceed(number, terms);
+  return true;
+}
+
+void Dispatcher::Abort(std::uint64_t number, const StreamEvent& event) {
+  if (const Stream* stream = Find(number)) {
+    if (stream->worker != workload::kNone) {
+      workers_[stream->worker].link->Cancel(number);
+    }
+    StreamEvent own = event;
+    own.stream = number;
+    OnBatch({own});
+  }
 }
 
 void Dispatcher::Send(Stream& stream, std::uint32_t place, std::uint32_t rank,
@@ -284,12 +372,15 @@ void Dispatcher::Send(Stream& stream, std::uint32_t place, std::uint32_t rank,
   stream.rank = rank == workload::kNone ? 0 : rank;
   ++worker.load.requests;
   worker.load.prefill_tokens += stream.prompt;
+  if (worker.link->card().role == engine::WorkerRole::kDecode) {
+    Computed(stream);
+  }
   worker.link->Submit(rank, stream.number, std::move(request));
 }
 
 Result<void> Dispatcher::Route(Stream& stream, std::shared_ptr<const LiveRequest> request) {
   if (router_ == nullptr) {
-    return FailedError("", "no worker is there");
+    return FailedError("", kNobody);
   }
   const double now_ms = now_ms_();
   const workload::Request routed = table_.Add(request, now_ms);
@@ -300,7 +391,7 @@ Result<void> Dispatcher::Route(Stream& stream, std::shared_ptr<const LiveRequest
   routed_streams_[place] = stream.number;
   stream.routed = routed.id;
   std::optional<router::Target> forced;
-  if (request->dp_rank < shape_.ranks) {
+  if (request->dp_rank < shape_.ranks && role() != engine::WorkerRole::kPrefill) {
     forced = router::Target{next_worker_++ % shape_.workers, request->dp_rank};
   }
   stream.waiting = std::move(request);
@@ -340,13 +431,32 @@ Dispatcher::Stream* Dispatcher::Find(std::uint64_t number) {
   return place < streams_.size() && streams_[place].number == number ? &streams_[place] : nullptr;
 }
 
+// From here on the prompt counts by its blocks.
+void Dispatcher::Computed(Stream& stream) {
+  Worker& worker = workers_[stream.worker];
+  const std::uint64_t block = worker.link->card().block_size;
+  stream.computed = true;
+  worker.load.prefill_tokens -= stream.prompt;
+  worker.load.blocks += (stream.length + block - 1) / block;
+}
+
+// A prefill worker has the prompt and keeps it.
+void Dispatcher::OnHeld(Stream& stream) {
+  if (stream.worker == workload::kNone || stream.computed) {
+    return;
+  }
+  Computed(stream);
+  if (stream.routed != workload::kNone && router_ != nullptr) {
+    router_->PrefillDone(stream.routed, now_ms_(), decisions_);
+  }
+}
+
 void Dispatcher::AddTokens(Stream& stream, std::uint64_t tokens) {
   Worker& worker = workers_[stream.worker];
   const std::uint64_t block = worker.link->card().block_size;
   const auto blocks = [&](std::uint64_t length) { return (length + block - 1) / block; };
-  if (stream.length == stream.prompt) {
-    worker.load.prefill_tokens -= stream.prompt;
-    worker.load.blocks += blocks(stream.length);
+  if (!stream.computed) {
+    Computed(stream);
     const LiveRequest* routed = table_.Find(stream.routed);
     if (routed != nullptr && router_ != nullptr && tokens < routed->output_tokens) {
       router_->PrefillDone(stream.routed, now_ms_(), decisions_);
@@ -360,7 +470,7 @@ void Dispatcher::Remove(Stream& stream) {
   if (stream.worker != workload::kNone) {
     Worker& worker = workers_[stream.worker];
     --worker.load.requests;
-    if (stream.length == stream.prompt) {
+    if (!stream.computed) {
       worker.load.prefill_tokens -= stream.prompt;
     } else {
       const std::uint64_t block = worker.link->card().block_size;
@@ -368,6 +478,9 @@ void Dispatcher::Remove(Stream& stream) {
     }
   }
   Unroute(stream);
+  if (handoffs_ != nullptr) {
+    handoffs_->End(stream.number);
+  }
   --in_flight_;
   free_.push_back(static_cast<std::uint32_t>(stream.number));
   stream = {};
@@ -389,12 +502,20 @@ void Dispatcher::OnBatch(const std::vector<StreamEvent>& batch) {
     if (stream == nullptr) {
       continue;
     }
+    if (handoffs_ != nullptr &&
+        (event.kind == StreamEvent::Kind::kReserved || event.kind == StreamEvent::Kind::kActive)) {
+      handoffs_->OnDecodeWorker(event);
+      continue;
+    }
     const std::shared_ptr<StreamListener> listener = stream->listener;
     const std::uint32_t index = stream->index;
     if (event.kind == StreamEvent::Kind::kTokens) {
       AddTokens(*stream, event.amount);
       ApplyDecisions();
-    } else if (event.kind != StreamEvent::Kind::kAdmitted) {
+    } else if (event.kind == StreamEvent::Kind::kHeld) {
+      OnHeld(*stream);
+      ApplyDecisions();
+    } else if (IsEnd(event.kind)) {
       Remove(*stream);
     }
     if (touched_.empty() || touched_.back() != listener) {

@@ -15,6 +15,8 @@
 
 #include "base/random.h"
 #include "base/result.h"
+#include "engine/settings.h"
+#include "engine/transfer.h"
 #include "live/engine_host.h"
 #include "live/live_request.h"
 #include "live/worker_link.h"
@@ -53,6 +55,8 @@ struct WorkerLoad {
   std::uint64_t blocks = 0;  // of requests that are decoding
 };
 
+class RemoteHandoffs;
+
 class Dispatcher {
  public:
   Dispatcher(RouterMode mode, std::uint64_t seed) : mode_(mode), random_(seed) {}
@@ -64,11 +68,20 @@ class Dispatcher {
   // A worker that failed is left out for a while.
   void SetAside(std::uint32_t place, bool aside);
 
+  // Decode workers need prompts that others compute: `handoffs` brings them. It outlives streams.
+  void UseHandoffs(RemoteHandoffs& handoffs) { handoffs_ = &handoffs; }
+  // Of all workers.
+  engine::WorkerRole role() const;
+  // A request can be served now.
+  bool ready() const;
+
+  const WorkerLoad& LoadOf(std::uint32_t place) const { return workers_[place].load; }
   // Workers that can be chosen, and those that exist.
   std::size_t available() const;
   std::size_t size() const;
   // Any worker that exists; null without one. All of them serve the same model.
   const WorkerCard* AnyCard() const;
+  // Prefill workers too.
   void ForEach(const std::function<void(const WorkerCard&)>& f) const;
 
   // Requests are placed by a policy of the router module from now on. The router is made anew when
@@ -84,7 +97,9 @@ class Dispatcher {
   std::uint64_t kv_removed() const { return kv_removed_; }
   std::uint64_t pending() const { return router_ == nullptr ? 0 : router_->Pending(); }
 
-  BusyLimits& limits() { return limits_; }
+  const BusyLimits& limits() const { return limits_; }
+  // Those of decode workers' prompts hold for the workers that compute them.
+  void set_limits(const BusyLimits& limits);
   bool AllBusy() const;
 
   // Sends a sequence to a worker, or queues it where the router does. `index` is what the listener
@@ -93,6 +108,14 @@ class Dispatcher {
                                std::shared_ptr<StreamListener> listener, std::uint32_t index);
   // The listener hears nothing more of it.
   void Cancel(std::uint64_t stream);
+
+  // Handoffs. Sends a stream that waits for its prompt to a decode worker; the worker that has or
+  // computes a stream; "the other half is ready" for it, false when it has ended; and its end for a
+  // reason that its own worker does not know.
+  Result<void> Place(std::uint64_t stream, std::shared_ptr<const LiveRequest> request);
+  const WorkerCard* CardOf(std::uint64_t stream);
+  bool Proceed(std::uint64_t stream, const engine::TransferTerms& terms);
+  void Abort(std::uint64_t stream, const StreamEvent& event);
 
   void OnBatch(const std::vector<StreamEvent>& batch);
   std::uint64_t in_flight() const { return in_flight_; }
@@ -114,6 +137,7 @@ class Dispatcher {
     std::uint32_t rank = 0;
     std::uint64_t prompt = 0;
     std::uint64_t length = 0;                      // tokens so far, prompt included
+    bool computed = false;                         // the prompt is
     std::uint32_t routed = workload::kNone;        // id in the router's table
     std::shared_ptr<const LiveRequest> waiting{};  // queued in the router
   };
@@ -121,6 +145,8 @@ class Dispatcher {
   std::uint32_t Choose(const LiveRequest& request);
   bool Busy(const Worker& worker) const;
   Stream* Find(std::uint64_t number);
+  void Computed(Stream& stream);
+  void OnHeld(Stream& stream);
   void AddTokens(Stream& stream, std::uint64_t tokens);
   void Remove(Stream& stream);
   void Send(Stream& stream, std::uint32_t worker, std::uint32_t rank,
@@ -132,6 +158,7 @@ class Dispatcher {
   RouterMode mode_;
   ChaCha12 random_;
   BusyLimits limits_;
+  RemoteHandoffs* handoffs_ = nullptr;
   std::vector<Worker> workers_;
   std::uint32_t next_worker_ = 0;
   std::vector<Stream> streams_;

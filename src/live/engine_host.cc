@@ -13,15 +13,17 @@
 #include <utility>
 #include <vector>
 
-#include <sys/prctl.h>
-
 #include "engine/settings.h"
+#include "engine/transfer.h"
 #include "live/clock.h"
 #include "live/handoff_coordinator.h"
+#include "live/handoff_half.h"
 #include "live/hosted_pools.h"
 #include "live/hosted_worker.h"
 #include "live/live_request.h"
+#include "live/prompt_thread.h"
 #include "live/worker_driver.h"
+#include "live/worker_handoffs.h"
 #include "live/worker_metrics.h"
 #include "workload/request.h"
 
@@ -30,12 +32,14 @@ namespace dynosim::live {
 namespace {
 
 struct Command {
-  enum class Kind : std::uint8_t { kSubmit, kCancel };
+  enum class Kind : std::uint8_t { kSubmit, kCancel, kProceed };
   Kind kind = Kind::kSubmit;
   std::uint32_t worker = 0;
   std::uint32_t rank = workload::kNone;
   std::uint64_t stream = 0;
   std::shared_ptr<const LiveRequest> request{};
+  engine::TransferTerms terms{};
+  double at_ms = 0.0;  // when it was given
 };
 
 }  // namespace
@@ -61,16 +65,23 @@ struct EngineHost::State {
 
   void AddWorker(const engine::EngineSettings& engine, std::string name) {
     const auto place = static_cast<std::uint32_t>(workers.size());
+    WorkerHandoffs* handoffs = pools == nullptr ? nullptr : &pools->coordinator();
+    HandoffHalf* half = nullptr;
+    if (pools == nullptr && engine.worker_role != engine::WorkerRole::kAggregated) {
+      halves.push_back(HandoffHalf::Make(engine, options.handoff_timeout_ms, requests));
+      handoffs = half = halves.back().get();
+    }
     workers.push_back(std::make_unique<HostedWorker>(
         options, engine,
-        HostedPlace{.place = place,
-                    .name = std::move(name),
-                    .channel = channels,
-                    .handoffs = pools == nullptr ? nullptr : &pools->coordinator()},
+        HostedPlace{
+            .place = place, .name = std::move(name), .channel = channels, .handoffs = handoffs},
         requests, batch));
     channels += engine.dp_size;
     if (pools != nullptr) {
       pools->AddWorker(*workers.back());
+    }
+    if (half != nullptr) {
+      half->Attach(*workers.back());
     }
   }
 
@@ -85,6 +96,8 @@ struct EngineHost::State {
   void Run();
   void Apply(std::vector<Command>& list);
   void ActPools();
+  void ActHalves();
+  void UnstickHalves();
   void Deliver() {
     if (!batch.empty()) {
       options.deliver(std::exchange(batch, {}));
@@ -98,6 +111,8 @@ struct EngineHost::State {
   SharedRequests requests;
   std::vector<StreamEvent> batch;
   std::unique_ptr<HostedPools> pools;  // null: workers serve whole requests
+  // One per worker whose handoffs have their other half elsewhere; else empty.
+  std::vector<std::unique_ptr<HandoffHalf>> halves;
   std::vector<std::unique_ptr<HostedWorker>> workers;
   std::size_t channels = 0;
   std::mutex mutex;
@@ -111,12 +126,21 @@ void EngineHost::State::Apply(std::vector<Command>& list) {
   for (Command& command : list) {
     const double now_ms = clock.NowMs();
     HostedWorker& worker = *workers[command.worker];
-    if (command.kind == Command::Kind::kSubmit) {
-      if (pools != nullptr) {
+    HandoffHalf* half = halves.empty() ? nullptr : halves[command.worker].get();
+    if (command.kind == Command::Kind::kProceed) {
+      if (half != nullptr) {
+        half->Proceed(command.stream, command.terms, command.at_ms);
+      }
+    } else if (command.kind == Command::Kind::kSubmit) {
+      if (half != nullptr) {
+        half->Submit(command.stream, command.rank, std::move(command.request), command.at_ms);
+      } else if (pools != nullptr) {
         pools->Submit(command.stream, command.rank, std::move(command.request), now_ms);
       } else {
-        worker.Submit(command.stream, command.rank, std::move(command.request), now_ms);
+        worker.Submit(command.stream, command.rank, std::move(command.request), command.at_ms);
       }
+    } else if (half != nullptr) {
+      half->Cancel(command.stream, now_ms);
     } else if (pools != nullptr) {
       pools->Cancel(command.stream, now_ms);
     } else {
@@ -139,9 +163,26 @@ void EngineHost::State::ActPools() {
   }
 }
 
+void EngineHost::State::ActHalves() {
+  for (std::size_t id = 0; id < halves.size(); ++id) {
+    halves[id]->Act(clock.NowMs());
+    if (!workers[id]->driver().NextMs()) {
+      workers[id]->ForgetLeft();
+    }
+  }
+}
+
+void EngineHost::State::UnstickHalves() {
+  for (std::size_t id = 0; id < halves.size(); ++id) {
+    const WorkerDriver& driver = workers[id]->driver();
+    if (!driver.NextMs() && !driver.CanStart()) {
+      halves[id]->Unstick(clock.NowMs());
+    }
+  }
+}
+
 void EngineHost::State::Run() {
-  // Timers of this thread are exact; the default slack is 50 us.
-  prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+  WakePromptly();
   std::vector<Command> list;
   std::unique_lock lock(mutex);
   while (!stop) {
@@ -156,6 +197,7 @@ void EngineHost::State::Run() {
     Deliver();
     Apply(list);
     ActPools();
+    ActHalves();
     if (clock.NowMs() >= options.startup_ms) {
       for (const auto& worker : workers) {
         if (worker->driver().CanStart()) {
@@ -167,6 +209,7 @@ void EngineHost::State::Run() {
         NextMs() == std::numeric_limits<double>::infinity()) {
       pools->Unstick(clock.NowMs());
     }
+    UnstickHalves();
     Deliver();
     lock.lock();
     Wait(lock);
@@ -178,6 +221,9 @@ double EngineHost::State::NextMs() {
   double next_ms = std::numeric_limits<double>::infinity();
   if (pools != nullptr) {
     next_ms = pools->coordinator().NextMs(0.0).value_or(next_ms);
+  }
+  for (const auto& half : halves) {
+    next_ms = std::min(next_ms, half->NextMs());
   }
   for (const auto& worker : workers) {
     const WorkerDriver& driver = worker->driver();
@@ -230,11 +276,21 @@ void EngineHost::Submit(std::uint32_t worker, std::uint32_t rank, std::uint64_t 
                 .worker = worker,
                 .rank = rank,
                 .stream = stream,
-                .request = std::move(request)});
+                .request = std::move(request),
+                .at_ms = state_->clock.NowMs()});
 }
 
 void EngineHost::Cancel(std::uint32_t worker, std::uint64_t stream) {
   state_->Post({.kind = Command::Kind::kCancel, .worker = worker, .stream = stream});
+}
+
+void EngineHost::Proceed(std::uint32_t worker, std::uint64_t stream,
+                         const engine::TransferTerms& terms) {
+  state_->Post({.kind = Command::Kind::kProceed,
+                .worker = worker,
+                .stream = stream,
+                .terms = terms,
+                .at_ms = state_->clock.NowMs()});
 }
 
 bool EngineHost::started_up() const { return state_->clock.NowMs() >= state_->options.startup_ms; }

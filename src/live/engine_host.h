@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/settings.h"
+#include "engine/transfer.h"
 #include "live/clock.h"
 #include "live/handoff_coordinator.h"
 #include "live/live_request.h"
@@ -25,6 +26,9 @@ struct StreamEvent {
   enum class Kind : std::uint8_t {
     kAdmitted,  // amount: prompt tokens found in the cache
     kTokens,    // amount: tokens that came, after all earlier ones
+    kHeld,      // prefill worker: the prompt is done and waits for the handoff
+    kReserved,  // decode worker: the prompt has its blocks
+    kActive,    // decode worker: the prompt has come, decoding begins
     kFinished,  // all tokens have come
     kRejected,  // the engine will never serve it; text says why
     kRefused,   // a router's limits refuse it now; text says why
@@ -40,6 +44,9 @@ struct StreamEvent {
   std::string text{};
 };
 
+// No event of the stream follows.
+constexpr bool IsEnd(StreamEvent::Kind kind) { return kind >= StreamEvent::Kind::kFinished; }
+
 // Blocks that a rank stored or removed, as a router wants to know it.
 struct KvChange {
   std::uint32_t worker = 0;
@@ -48,13 +55,18 @@ struct KvChange {
   std::vector<std::uint64_t> blocks;
 };
 
+// Chapter 95, section 12.
+inline constexpr double kHandoffTimeoutMs = 300000.0;
+
 struct HostOptions {
   engine::EngineSettings engine{};
   std::uint32_t workers = 1;
+  // Prefill or decode workers whose other half is elsewhere give a handoff up after this time.
+  double handoff_timeout_ms = kHandoffTimeoutMs;
   // Instead of them: a prefill and a decode pool. Their workers are numbered in this order, and all
   // requests go to worker 0, for both pools.
   std::optional<HandoffOptions> pools{};
-  bool make_up_lateness = false;
+  bool keep_lateness = false;
   // Null: not published. One channel per rank, worker by worker; KV events have no channels for
   // decode workers.
   ZmqPublisher* kv_events = nullptr;
@@ -84,6 +96,8 @@ class EngineHost {
               std::shared_ptr<const LiveRequest> request);
   // No event of the stream follows, except those that are on their way already.
   void Cancel(std::uint32_t worker, std::uint64_t stream);
+  // The other half of the stream's handoff is ready (WorkerLink::Proceed).
+  void Proceed(std::uint32_t worker, std::uint64_t stream, const engine::TransferTerms& terms);
 
   bool started_up() const;
   WorkerStats Stats(std::uint32_t worker) const;

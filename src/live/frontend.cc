@@ -24,6 +24,7 @@
 #include "live/api_error.h"
 #include "live/api_format.h"
 #include "live/api_request.h"
+#include "live/builtin_tokenizer.h"
 #include "live/clock.h"
 #include "live/completion.h"
 #include "live/dispatcher.h"
@@ -52,16 +53,17 @@ Frontend::Frontend(const FrontendOptions& options, Dispatcher& dispatcher,
       dispatcher_(dispatcher),
       now_ms_(std::move(now_ms)),
       worker_metrics_(std::move(worker_metrics)),
+      tokenizer_(options.tokenizer ? options.tokenizer : std::make_shared<BuiltinTokenizer>()),
       metrics_(options.metrics_prefix),
       metrics_model_(metrics_.AddModel(options.model)),
       context_{.dispatcher = dispatcher_,
                .metrics = metrics_,
-               .tokenizer = tokenizer_,
+               .tokenizer = *tokenizer_,
                .now_ms = now_ms_,
                .refused_status = options.overload_status,
                .migration_limit = options.migration_limit},
       ids_(static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count())),
-      planner_(options.output) {}
+      planner_(options.output, *tokenizer_) {}
 
 std::span<const Frontend::RouteEntry> Frontend::Routes() {
   static constexpr std::array kRoutes = {
@@ -148,7 +150,7 @@ void Frontend::Generate(const std::shared_ptr<Exchange>& exchange, const HttpReq
 }
 
 void Frontend::Run(Api api, const std::shared_ptr<Exchange>& exchange, const HttpRequest& http) {
-  auto parsed = ParseApiRequest(api, http.body, tokenizer_, {.strict = options_.strict_fields});
+  auto parsed = ParseApiRequest(api, http.body, *tokenizer_, {.strict = options_.strict_fields});
   const bool stream = parsed && parsed->stream;
   const std::optional<std::size_t> known = parsed ? Find(parsed->model) : std::nullopt;
   const std::size_t model = known.value_or(FrontendMetrics::kUnknownModel);
@@ -182,10 +184,11 @@ void Frontend::Run(Api api, const std::shared_ptr<Exchange>& exchange, const Htt
     }
     parsed->dp_rank = value;
   }
-  if (dispatcher_.available() == 0) {
+  if (!dispatcher_.ready()) {
     fail({.status = 503,
-          .message = fmt::format(
-              "Model `{}` is not ready to serve requests yet: no worker is there", options_.model),
+          .message = fmt::format("Model `{}` is not ready to serve requests yet: no {} is there",
+                                 options_.model,
+                                 dispatcher_.available() == 0 ? "worker" : "prefill worker"),
           .param = {}});
     return;
   }

@@ -30,6 +30,7 @@ namespace dynosim::live {
 
 struct FrontendOptions {
   std::string model = "mock";
+  std::shared_ptr<const Tokenizer> tokenizer;  // null: the built-in one
   OutputPlanner::Options output{};
   FaultInjection faults{};
   std::size_t max_loras = 16;  // adapters that may be loaded at a time
@@ -53,7 +54,6 @@ class Frontend {
   // Refuses new work from now on.
   void Drain() { draining_ = true; }
   void set_ready(std::function<bool()> ready) { ready_ = std::move(ready); }
-  const Tokenizer& tokenizer() const { return tokenizer_; }
 
  private:
   using Route = void (Frontend::*)(const std::shared_ptr<Exchange>&, const HttpRequest&);
@@ -99,7 +99,7 @@ class Frontend {
   std::function<double()> now_ms_;
   std::function<void(MetricsText&)> worker_metrics_;
   std::function<bool()> ready_;
-  Tokenizer tokenizer_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
   FrontendMetrics metrics_;
   std::size_t metrics_model_;
   CompletionContext context_;

@@ -103,7 +103,7 @@ void Frontend::Live(const std::shared_ptr<Exchange>& exchange, const HttpRequest
 }
 
 void Frontend::Ready(const std::shared_ptr<Exchange>& exchange, const HttpRequest& /*request*/) {
-  if (draining_ || dispatcher_.available() == 0 || (ready_ && !ready_())) {
+  if (draining_ || !dispatcher_.ready() || (ready_ && !ready_())) {
     exchange->Respond(503, kJson, R"({"status":"not_ready","message":"Service is not ready"})");
   } else {
     exchange->Respond(200, kJson, R"({"status":"ready","message":"Service is ready"})");
@@ -131,9 +131,14 @@ void Frontend::Tokenize(const std::shared_ptr<Exchange>& exchange, const HttpReq
   }
   std::vector<std::uint32_t> ids;
   if (const Json* prompt = json->Find("prompt"); prompt != nullptr && prompt->is_string()) {
-    tokenizer_.Encode(prompt->string(), ids);
+    const Json* special = json->Find("add_special_tokens");
+    const bool add_special = special == nullptr || !special->is_bool() || special->boolean();
+    if (const auto encoded = tokenizer_->Encode(prompt->string(), add_special, ids); !encoded) {
+      Refuse(exchange, {.status = 400, .message = encoded.error().Text(), .param = "prompt"});
+      return;
+    }
   } else if (const Json* messages = json->Find("messages")) {
-    auto chat = ChatPrompt(*messages, true, tokenizer_);
+    auto chat = ChatPrompt(*messages, true, *tokenizer_);
     if (!chat) {
       Refuse(exchange, chat.error());
       return;
@@ -166,22 +171,24 @@ void Frontend::Detokenize(const std::shared_ptr<Exchange>& exchange, const HttpR
         {.status = 400, .message = "tokens (an array of token ids) is needed", .param = "tokens"});
     return;
   }
-  std::string text;
-  Utf8Stream utf8;
+  std::vector<std::uint32_t> ids;
   for (const Json& token : tokens->array()) {
     if (!token.is_integer() || token.number() < 0 ||
-        token.number() >= static_cast<double>(Tokenizer::kVocabularySize)) {
-      Refuse(exchange,
-             {.status = 400,
-              .message = fmt::format("token ids must be below {}", Tokenizer::kVocabularySize),
-              .param = "tokens"});
+        token.number() >= static_cast<double>(tokenizer_->id_end())) {
+      Refuse(exchange, {.status = 400,
+                        .message = fmt::format("token ids must be below {}", tokenizer_->id_end()),
+                        .param = "tokens"});
       return;
     }
-    utf8.Push(tokenizer_.Bytes(static_cast<std::uint32_t>(token.number())), text);
+    ids.push_back(static_cast<std::uint32_t>(token.number()));
   }
-  utf8.Flush(text);
+  const auto text = tokenizer_->Decode(ids);
+  if (!text) {
+    Refuse(exchange, {.status = 400, .message = text.error().Text(), .param = "tokens"});
+    return;
+  }
   Json body;
-  body.Add("prompt", text);
+  body.Add("prompt", *text);
   exchange->Respond(200, kJson, DumpJson(body));
 }
 
@@ -300,7 +307,7 @@ void Frontend::SetThresholds(const std::shared_ptr<Exchange>& exchange,
   if (read("active_decode_blocks_threshold", limits.active_decode_blocks, 1.0) &&
       read("active_prefill_tokens_threshold", limits.active_prefill_tokens, 1e15) &&
       read("active_prefill_tokens_threshold_frac", limits.active_prefill_tokens_frac, 1e9)) {
-    dispatcher_.limits() = limits;
+    dispatcher_.set_limits(limits);
     exchange->Respond(200, kJson, DumpJson(ThresholdObject()));
   }
 }

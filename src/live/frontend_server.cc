@@ -12,6 +12,7 @@
 #include "live/http_client.h"
 #include "live/http_server.h"
 #include "live/metrics.h"
+#include "live/remote_handoffs.h"
 #include "live/serve.h"
 #include "live/serve_parts.h"
 #include "live/worker_watch.h"
@@ -27,11 +28,13 @@ Result<void> RunFrontend(const FrontendServerOptions& options) {
                     });
   DYNO_TRY_VOID(server.Listen());
   Dispatcher dispatcher(options.router, options.frontend.output.seed);
-  dispatcher.limits() = options.limits;
+  Dispatcher prefill(options.router, options.frontend.output.seed);
+  RemoteHandoffs handoffs(prefill, dispatcher, [&] { return clock.NowMs(); });
+  dispatcher.set_limits(options.limits);
   Frontend frontend(
       options.frontend, dispatcher, [&] { return clock.NowMs(); },
       [&](MetricsText& page) {
-        if (!dispatcher.WantsKvEvents()) {
+        if (!dispatcher.WantsKvEvents() && !prefill.WantsKvEvents()) {
           return;
         }
         const auto count = [&](const char* type, std::uint64_t value) {
@@ -39,13 +42,15 @@ Result<void> RunFrontend(const FrontendServerOptions& options) {
                        "KV events of workers that the router has been told",
                        {{"event_type", type}, {"status", "ok"}}, static_cast<double>(value));
         };
-        count("stored", dispatcher.kv_stored());
-        count("removed", dispatcher.kv_removed());
+        count("stored", dispatcher.kv_stored() + prefill.kv_stored());
+        count("removed", dispatcher.kv_removed() + prefill.kv_removed());
       });
   handler = &frontend;
-  WorkerWatch watch(server, dispatcher, options.frontend.model);
+  WorkerWatch watch(server, dispatcher, prefill, options.frontend.model);
   if (options.policy) {
-    dispatcher.UsePolicy(*options.policy, true, [&] { return clock.NowMs(); });
+    for (Dispatcher* pool : {&dispatcher, &prefill}) {
+      pool->UsePolicy(*options.policy, true, [&] { return clock.NowMs(); });
+    }
     if (options.policy->mode == "kv_router" && options.policy->kv.use_kv_events) {
       watch.FollowKvEvents();
     }

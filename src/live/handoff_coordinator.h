@@ -14,6 +14,7 @@
 #include "engine/kv_event_buffer.h"
 #include "engine/settings.h"
 #include "live/worker_driver.h"
+#include "live/worker_handoffs.h"
 #include "router/config.h"
 #include "router/router.h"
 #include "sim/handoff.h"
@@ -30,7 +31,7 @@ struct HandoffOptions {
   std::uint32_t id_mask = 0xFFFFFFFF;  // router::PoolShape
 };
 
-class HandoffCoordinator final : private sim::HandoffHost {
+class HandoffCoordinator final : public WorkerHandoffs, private sim::HandoffHost {
  public:
   // `source` knows the requests by id.
   HandoffCoordinator(const HandoffOptions& options, const workload::RequestSource& source,
@@ -42,14 +43,16 @@ class HandoffCoordinator final : private sim::HandoffHost {
   sim::Pool PoolOf(std::uint32_t place) const { return handoffs_.PoolOf(place); }
   std::uint32_t FirstOf(sim::Pool which) const { return handoffs_.FirstOf(which); }
   const router::PoolShape& ShapeOf(sim::Pool which) const { return pool(which).shape; }
-  bool WantsEvents(std::uint32_t place) const { return pool(PoolOf(place)).router->WantsEvents(); }
+  bool WantsEvents(std::uint32_t place) const override {
+    return pool(PoolOf(place)).router->WantsEvents();
+  }
 
   // Takes a request; `rank` of the decode worker may be workload::kNone.
   void Submit(const workload::Request& request, std::uint32_t rank) {
     handoffs_.Submit(request, rank);
   }
   // Takes a request out of both pools at once.
-  void Cancel(std::uint32_t request, double now_ms);
+  void Cancel(std::uint32_t request, double now_ms) override;
   // Carries out what is due. True if something was.
   bool Act(double now_ms) { return handoffs_.Act(now_ms); }
   // When Act has something to do; empty if only ends of passes bring more.
@@ -61,9 +64,10 @@ class HandoffCoordinator final : private sim::HandoffHost {
   bool Unstick(double now_ms);
   std::size_t in_flight() const { return handoffs_.open(); }
 
-  void OnRankPass(std::uint32_t place, const RankPass& pass, double now_ms);
-  void OnPassEnd(std::uint32_t place, double now_ms);
-  void OnKvEvents(std::uint32_t place, std::uint32_t rank, const engine::KvEventBuffer& events);
+  void OnRankPass(std::uint32_t place, const RankPass& pass, double now_ms) override;
+  void OnPassEnd(std::uint32_t place, double now_ms) override;
+  void OnKvEvents(std::uint32_t place, std::uint32_t rank,
+                  const engine::KvEventBuffer& events) override;
 
   // The request has not ended: what its worker tells of it counts.
   bool Open(std::uint32_t request) const { return handoffs_.Open(request); }

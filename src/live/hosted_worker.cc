@@ -46,17 +46,17 @@ HostedWorker::HostedWorker(const HostOptions& options, const engine::EngineSetti
           {.kv_events = options.kv_events != nullptr || options.deliver_kv != nullptr ||
                         (place_.handoffs != nullptr && place_.handoffs->WantsEvents(place_.place)),
            .pass_metrics = options.pass_metrics != nullptr,
-           .make_up_lateness = options.make_up_lateness,
+           .keep_lateness = options.keep_lateness,
            .set_aside = place_.handoffs != nullptr},
           requests.table(), *this) {}
 
 void HostedWorker::Submit(std::uint64_t stream, std::uint32_t rank,
-                          std::shared_ptr<const LiveRequest> request, double now_ms) {
-  rank = rank == workload::kNone ? next_rank_++ % driver_.ranks() : rank;
-  const workload::Request added = requests_.Add(std::move(request), now_ms);
-  Begin(added.id, stream, rank, now_ms);
+                          std::shared_ptr<const LiveRequest> request, double at_ms) {
+  rank = rank == workload::kNone ? TakeTurn() : rank;
+  const workload::Request added = requests_.Add(std::move(request), at_ms);
+  Begin(added.id, stream, rank, at_ms);
   requests_.Drop(added.id);  // from here on this worker alone holds it
-  driver_.Submit(added, rank, now_ms);
+  driver_.Submit(added, rank, at_ms);
 }
 
 void HostedWorker::Begin(std::uint32_t id, std::uint64_t stream, std::uint32_t rank,
@@ -105,6 +105,13 @@ StreamEvent HostedWorker::EventOf(StreamEvent::Kind kind, const Stream& stream,
           .at_ms = now_ms};
 }
 
+void HostedWorker::Tell(StreamEvent::Kind kind, std::uint32_t id, std::string text, double now_ms) {
+  if (const Stream* stream = Here(id)) {
+    batch_.push_back(EventOf(kind, *stream, now_ms));
+    batch_.back().text = std::move(text);
+  }
+}
+
 void HostedWorker::Abandon(std::uint32_t id, bool aborted) {
   const Stream* stream = Here(id);
   if (stream == nullptr) {
@@ -147,7 +154,9 @@ void HostedWorker::OnAdmitted(const engine::Admission& admission, double now_ms)
   const std::uint64_t cached = std::min(admission.reused_tokens, prompt);
   const std::lock_guard lock(stats_mutex_);
   RankStats& stats = stats_.ranks[stream.rank];
-  stats.queue_s.Observe((now_ms - stream.entered_ms) / 1000.0);
+  if (!prefill()) {
+    stats.queue_s.Observe((now_ms - stream.entered_ms) / 1000.0);
+  }
   if (decode()) {
     return;
   }

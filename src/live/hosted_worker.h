@@ -17,9 +17,9 @@
 #include "engine/kv_event_buffer.h"
 #include "engine/settings.h"
 #include "live/engine_host.h"
-#include "live/handoff_coordinator.h"
 #include "live/live_request.h"
 #include "live/worker_driver.h"
+#include "live/worker_handoffs.h"
 #include "live/worker_metrics.h"
 #include "workload/request.h"
 
@@ -57,7 +57,7 @@ struct HostedPlace {
   std::string name;         // in forward-pass metrics
   std::size_t channel = 0;  // first of its ranks' channels
   // Null: the worker serves whole requests.
-  HandoffCoordinator* handoffs = nullptr;
+  WorkerHandoffs* handoffs = nullptr;
 };
 
 class HostedWorker final : public PassSink {
@@ -69,10 +69,15 @@ class HostedWorker final : public PassSink {
   WorkerDriver& driver() { return driver_; }
   const engine::EngineSettings& engine() const { return engine_; }
 
-  // Whole requests. `rank` may be workload::kNone.
+  // Whole requests. `rank` may be workload::kNone; `at_ms` is when the request came.
   void Submit(std::uint64_t stream, std::uint32_t rank, std::shared_ptr<const LiveRequest> request,
-              double now_ms);
+              double at_ms);
   void Cancel(std::uint64_t stream, double now_ms);
+
+  // The rank of the next request that leaves the choice to the worker.
+  std::uint32_t TakeTurn() { return next_rank_++ % driver_.ranks(); }
+  // For what happens outside of passes.
+  void Tell(StreamEvent::Kind kind, std::uint32_t id, std::string text, double now_ms);
 
   // Handoffs: a request comes to this worker, and leaves it for good.
   void Begin(std::uint32_t id, std::uint64_t stream, std::uint32_t rank, double entered_ms);

@@ -36,6 +36,7 @@
 #include <sys/resource.h>
 
 #include "base/result.h"
+#include "live/prompt_thread.h"
 
 namespace dynosim::live {
 
@@ -49,6 +50,7 @@ namespace {
 // Bytes that a client may send ahead while its last request is answered.
 constexpr std::size_t kReadAhead = 256U << 10;
 constexpr std::size_t kReadSize = 16U << 10;
+constexpr std::size_t kWaitingSize = 2U << 10;
 // How long a client may take to read the last answer and close.
 constexpr double kLingerMs = 10000.0;
 using Steady = std::chrono::steady_clock;
@@ -230,7 +232,12 @@ class HttpServer::State::Connection final : public Exchange,
       return;
     }
     reading_ = true;
-    socket_.async_read_some(in_.prepare(kReadSize),
+    // A connection that waits, for a request or while its answer streams, has a small buffer.
+    const bool waits = in_.size() == 0;
+    if (waits && in_.capacity() > kWaitingSize) {
+      in_.shrink_to_fit();
+    }
+    socket_.async_read_some(in_.prepare(waits ? kWaitingSize : kReadSize),
                             [self = shared_from_this()](error_code error, std::size_t bytes) {
                               self->reading_ = false;
                               self->OnRead(error, bytes);
@@ -593,7 +600,10 @@ Result<void> HttpServer::Listen() {
 }
 
 std::uint16_t HttpServer::port() const { return state_->acceptor.local_endpoint().port(); }
-void HttpServer::Run() { state_->context.run(); }
+void HttpServer::Run() {
+  WakePromptly();
+  state_->context.run();
+}
 void HttpServer::Stop() { state_->context.stop(); }
 void HttpServer::StopAccepting() {
   error_code ignored;

@@ -30,8 +30,9 @@ std::uint32_t OutputPlan::Token(std::uint64_t ordinal) const {
     return ids[ordinal % ids.size()];
   }
   const std::array<std::uint64_t, 2> key = {seed, ordinal};
-  return kFirstOutputToken +
-         static_cast<std::uint32_t>(Xxh3(std::as_bytes(std::span(key)), 0) % kOutputTokens);
+  const std::uint64_t draw = Xxh3(std::as_bytes(std::span(key)), 0);
+  return ids.empty() ? kFirstOutputToken + static_cast<std::uint32_t>(draw % kOutputTokens)
+                     : ids[draw % ids.size()];
 }
 
 void LiveRequest::NameBlocks(std::uint64_t block_size, std::uint64_t tokens_max) {

@@ -9,15 +9,18 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/transfer.h"
 #include "workload/request.h"
 #include "workload/source.h"
 
 namespace dynosim::live {
 
-// Ids of generated tokens, [first, first + count): words of the built-in vocabulary.
+// Ids of generated tokens, [first, first + count), unless others are given: words of the built-in
+// vocabulary.
 inline constexpr std::uint32_t kFirstOutputToken = 1000;
 inline constexpr std::uint32_t kOutputTokens = 1000;
 
@@ -25,13 +28,21 @@ inline constexpr std::uint32_t kOutputTokens = 1000;
 struct OutputPlan {
   enum class Kind : std::uint8_t { kRandom, kFixed };
   Kind kind = Kind::kRandom;
-  std::uint64_t seed = 0;              // kRandom
-  std::uint64_t first_ordinal = 0;     // tokens before this one were generated elsewhere
-  std::vector<std::uint32_t> ids;      // kFixed; repeated when the output is longer
+  std::uint64_t seed = 0;           // kRandom
+  std::uint64_t first_ordinal = 0;  // tokens before this one were generated elsewhere
+  // kFixed: these, repeated when the output is longer. kRandom: drawn from these; empty: the range.
+  std::vector<std::uint32_t> ids;
   std::uint64_t reasoning_tokens = 0;  // leading tokens between the two markers, with them
   std::uint32_t reasoning_start = 0, reasoning_end = 0;
 
   std::uint32_t Token(std::uint64_t ordinal) const;
+};
+
+// The other half of a request whose prompt a worker of another process computes.
+struct HandoffTerms {
+  bool held = false;    // the prompt is done, its KV waits there
+  double age_ms = 0.0;  // since the request came
+  engine::TransferTerms transfer{};
 };
 
 struct LiveRequest {
@@ -45,6 +56,7 @@ struct LiveRequest {
   std::int32_t priority = 0;
   std::uint32_t dp_rank = workload::kNone;
   std::uint32_t worker = workload::kNone;  // asked for by the client
+  std::optional<HandoffTerms> handoff{};   // of a decode worker's request
   // Block names of the planned sequence, in order.
   std::vector<std::uint64_t> blocks;
 

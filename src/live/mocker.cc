@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -15,6 +16,8 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "engine/settings.h"
+#include "engine/settings_decode.h"
 #include "live/api_error.h"
 #include "live/discovery.h"
 #include "live/dispatcher.h"
@@ -60,9 +63,15 @@ class WorkerStream final : public StreamListener,
       return;
     }
     line_.clear();
-    AppendEvent(event, line_);
+    if (event.kind == StreamEvent::Kind::kHeld || event.kind == StreamEvent::Kind::kReserved) {
+      StreamEvent numbered = event;
+      numbered.amount = stream_;  // for the message that answers it
+      AppendEvent(numbered, line_);
+    } else {
+      AppendEvent(event, line_);
+    }
     exchange_->Append(line_);
-    if (event.kind != StreamEvent::Kind::kAdmitted && event.kind != StreamEvent::Kind::kTokens) {
+    if (IsEnd(event.kind)) {
       ended_ = true;
       exchange_->EndStream();
     }
@@ -105,6 +114,9 @@ class WorkerServer {
     } else if (request.method == "POST" && request.path.starts_with(kPrefix) &&
                request.path.ends_with("/streams")) {
       Begin(exchange, request);
+    } else if (request.method == "POST" && request.path.starts_with(kPrefix) &&
+               request.path.ends_with("/proceed")) {
+      Proceed(exchange, request);
     } else if (get && request.path == "/metrics") {
       MetricsText page;
       for (std::uint32_t id = 0; id < options_.count(); ++id) {
@@ -129,17 +141,50 @@ class WorkerServer {
                       ErrorBody({.status = status, .message = message, .param = {}}));
   }
 
-  void Begin(const std::shared_ptr<Exchange>& exchange, const HttpRequest& request) {
+  // The worker that the path names; answers when there is none.
+  std::optional<std::uint32_t> IndexOf(const std::shared_ptr<Exchange>& exchange,
+                                       const HttpRequest& request,
+                                       std::string (*path_of)(std::uint32_t)) const {
     std::uint32_t index = 0;
     const std::string_view number = std::string_view(request.path).substr(11);
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
-    if (error != std::errc() || WorkerPath(index) != request.path || index >= cards_.size()) {
+    if (error != std::errc() || path_of(index) != request.path || index >= cards_.size()) {
       Refuse(exchange, 404, "no such worker: " + request.path);
+      return std::nullopt;
+    }
+    return index;
+  }
+
+  void Proceed(const std::shared_ptr<Exchange>& exchange, const HttpRequest& request) {
+    if (!IndexOf(exchange, request, ProceedPath)) {
       return;
     }
+    const auto read = ProceedFromJson(request.body);
+    if (!read) {
+      Refuse(exchange, 400, read.error().Text());
+    } else if (dispatcher_.Proceed(read->stream, read->terms)) {
+      exchange->Respond(200, kJson, "{}");
+    } else {
+      Refuse(exchange, 404, "no such stream");
+    }
+  }
+
+  void Begin(const std::shared_ptr<Exchange>& exchange, const HttpRequest& request) {
+    const std::optional<std::uint32_t> found = IndexOf(exchange, request, WorkerPath);
+    if (!found) {
+      return;
+    }
+    const std::uint32_t index = *found;
     auto read = RequestFromJson(request.body);
     if (!read) {
       Refuse(exchange, 400, read.error().Text());
+      return;
+    }
+    if (read->handoff.has_value() != (cards_[index].role == engine::WorkerRole::kDecode)) {
+      Refuse(exchange, 400,
+             fmt::format("worker {} is {} and takes requests {} a handoff", index,
+                         engine::WorkerRoleName(cards_[index].role),
+                         read->handoff ? "without" : "with"));
       return;
     }
     auto live = std::make_shared<LiveRequest>(*std::move(read));

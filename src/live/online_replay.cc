@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <sys/prctl.h>
-
 #include "base/result.h"
 #include "engine/effects.h"
 #include "engine/kv_event_buffer.h"
@@ -19,6 +17,7 @@
 #include "live/clock.h"
 #include "live/online_pools.h"
 #include "live/played_worker.h"
+#include "live/prompt_thread.h"
 #include "live/router_setup.h"
 #include "live/worker_driver.h"
 #include "router/registry.h"
@@ -192,7 +191,7 @@ Result<sim::Outcome> RunOnline(const scenario::Scenario& scenario, workload::Req
 
 Result<sim::Outcome> RunOnline(const scenario::Scenario& scenario, workload::RequestSource& source,
                                const sim::RunHooks& hooks) {
-  prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+  WakePromptly();
   const MonotonicClock clock;
   return RunOnline(scenario, source, hooks, clock,
                    [&](double at_ms) { std::this_thread::sleep_until(clock.At(at_ms)); });

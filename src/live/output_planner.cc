@@ -123,10 +123,19 @@ const std::vector<std::uint32_t>* ReplayTable::Find(std::string_view key) const 
   return place == nullptr ? nullptr : &rows_[*place];
 }
 
+std::uint32_t ReplayTable::LargestId() const {
+  std::uint32_t largest = 0;
+  for (const auto& row : rows_) {
+    largest = std::max(largest, std::ranges::max(row));
+  }
+  return largest;
+}
+
 void OutputPlanner::Plan(const ApiRequest& request, std::uint32_t choice, LiveRequest& out) {
   OutputPlan& plan = out.output;
   plan.seed = request.seed ? HashOf({options_.seed, 1, *request.seed, choice})
                            : HashOf({options_.seed, 0, sequences_});
+  plan.ids = tokenizer_.output_ids();
   ++sequences_;
   for (const std::string& annotation : request.annotations) {
     if (!annotation.starts_with(kReplayAnnotation)) {
@@ -146,6 +155,10 @@ void OutputPlanner::Plan(const ApiRequest& request, std::uint32_t choice, LiveRe
   if (options_.echo) {
     plan.kind = OutputPlan::Kind::kFixed;
     plan.ids = request.echo_tokens.empty() ? out.prompt : request.echo_tokens;
+    std::erase_if(plan.ids, [&](std::uint32_t id) { return tokenizer_.IsSpecial(id); });
+    if (plan.ids.empty()) {  // the prompt is nothing but marks
+      plan.ids.push_back(tokenizer_.output_ids().front());
+    }
     out.ends_by_itself = plan.ids.size() <= out.output_tokens;
     out.output_tokens = std::min<std::uint64_t>(out.output_tokens, plan.ids.size());
     return;

@@ -7,12 +7,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/flat_map.h"
 #include "base/result.h"
 #include "live/api_request.h"
 #include "live/live_request.h"
+#include "live/tokenizer.h"
 
 namespace dynosim::live {
 
@@ -31,6 +33,8 @@ class ReplayTable {
   static Result<ReplayTable> Load(const std::string& path);
   const std::vector<std::uint32_t>* Find(std::string_view key) const;
   std::size_t size() const { return rows_.size(); }
+  // Largest id of all answers; 0 when there are none.
+  std::uint32_t LargestId() const;
 
  private:
   std::vector<std::vector<std::uint32_t>> rows_;
@@ -45,7 +49,9 @@ class OutputPlanner {
     std::optional<ReasoningOptions> reasoning{};
     std::optional<ReplayTable> replay{};
   };
-  explicit OutputPlanner(Options options) : options_(std::move(options)) {}
+  // The tokenizer outlives this.
+  OutputPlanner(Options options, const Tokenizer& tokenizer)
+      : options_(std::move(options)), tokenizer_(tokenizer) {}
 
   // Fills the output of a sequence whose limit is `output_tokens`, which may become shorter or, for
   // recorded answers, longer. `choice` counts the choices of one prompt.
@@ -53,6 +59,7 @@ class OutputPlanner {
 
  private:
   Options options_;
+  const Tokenizer& tokenizer_;
   std::uint64_t sequences_ = 0;
 };
 

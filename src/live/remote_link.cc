@@ -15,6 +15,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "engine/transfer.h"
 #include "live/engine_host.h"
 #include "live/http_client.h"
 #include "live/http_server.h"
@@ -37,24 +38,38 @@ struct RemoteLink::State : std::enable_shared_from_this<State> {
       : server(http_server),
         address(std::move(worker)),
         path(WorkerPath(index)),
+        proceed_path(ProceedPath(index)),
         deliver(std::move(receiver)) {}
 
   struct Open {
     std::uint64_t stream = 0;
     std::shared_ptr<HttpClientConnection> connection;
-    std::string again;   // the request, while a kept connection may turn out to be closed
-    bool ended = false;  // its last event has come
+    std::string again;         // the request, while a kept connection may turn out to be closed
+    bool ended = false;        // its last event has come
+    std::uint64_t remote = 0;  // what the worker's process knows a handoff's stream by
   };
 
-  void Submit(std::uint64_t stream, const std::string& body) {
+  // A kept connection, or else a new one.
+  struct Taken {
     std::shared_ptr<HttpClientConnection> connection;
-    const bool kept = !idle.empty();
-    if (kept) {
-      connection = std::move(idle.back());
-      idle.pop_back();
-    } else {
-      connection = HttpClientConnection::Make(server.context());
+    bool kept = false;
+  };
+  Taken Take() {
+    if (idle.empty()) {
+      return {.connection = HttpClientConnection::Make(server.context())};
     }
+    Taken out = {.connection = std::move(idle.back()), .kept = true};
+    idle.pop_back();
+    return out;
+  }
+  void Keep(std::shared_ptr<HttpClientConnection> connection, bool reusable) {
+    if (reusable && idle.size() < kIdleMax) {
+      idle.push_back(std::move(connection));
+    }
+  }
+
+  void Submit(std::uint64_t stream, const std::string& body) {
+    const auto [connection, kept] = Take();
     open.push_back({.stream = stream, .connection = connection, .again = kept ? body : ""});
     connection->Ask(
         address, {.method = "POST", .path = path, .body = body},
@@ -77,10 +92,11 @@ struct RemoteLink::State : std::enable_shared_from_this<State> {
     for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', at)) {
       StreamEvent event = {.stream = stream};
       if (ParseEvent(std::string_view(text).substr(at, end - at), event)) {
-        if (event.kind != StreamEvent::Kind::kAdmitted &&
-            event.kind != StreamEvent::Kind::kTokens) {
-          if (const auto found = Find(stream); found != open.end()) {
-            found->ended = true;
+        if (const auto found = Find(stream); found != open.end()) {
+          found->ended = found->ended || IsEnd(event.kind);
+          if (event.kind == StreamEvent::Kind::kHeld ||
+              event.kind == StreamEvent::Kind::kReserved) {
+            found->remote = event.amount;
           }
         }
         events.push_back(std::move(event));
@@ -105,25 +121,61 @@ struct RemoteLink::State : std::enable_shared_from_this<State> {
       Submit(stream, ended.again);
       return;
     }
-    if (reusable && idle.size() < kIdleMax) {
-      idle.push_back(ended.connection);
-    }
+    Keep(ended.connection, reusable);
     if (!ended.ended) {
-      std::vector<StreamEvent> events;
-      events.push_back({.kind = StreamEvent::Kind::kLost,
-                        .stream = stream,
-                        .text = status == 0 ? "Service temporarily unavailable"
-                                            : fmt::format("the worker answered {}", status)});
-      deliver(std::move(events));
+      Lost(stream, status);
     }
+  }
+
+  void Lost(std::uint64_t stream, int status) {
+    std::vector<StreamEvent> events;
+    events.push_back({.kind = StreamEvent::Kind::kLost,
+                      .stream = stream,
+                      .text = status == 0 ? "Service temporarily unavailable"
+                                          : fmt::format("the worker answered {}", status)});
+    deliver(std::move(events));
+  }
+
+  // A message beside the stream. One that does not arrive costs the stream.
+  void Tell(std::uint64_t stream, const std::string& body) {
+    const auto [connection, kept] = Take();
+    telling.push_back(connection);
+    connection->Ask(address, {.method = "POST", .path = proceed_path, .body = body},
+                    {.on_body = [](std::string& text) { text.clear(); },
+                     .on_end =
+                         [self = shared_from_this(), stream, body, kept, connection](
+                             int status, bool reusable) {
+                           std::erase(self->telling, connection);
+                           self->Keep(connection, reusable);
+                           if (status != 0) {
+                             return;  // the stream tells the rest
+                           }
+                           if (kept) {
+                             self->idle.clear();
+                             self->Tell(stream, body);
+                           } else if (self->Close(stream)) {
+                             self->Lost(stream, 0);
+                           }
+                         }});
+  }
+
+  // The worker sees that nobody listens any more.
+  bool Close(std::uint64_t stream) {
+    const auto found = Find(stream);
+    if (found == open.end()) {
+      return false;
+    }
+    found->connection->Drop();
+    open.erase(found);
+    return true;
   }
 
   HttpServer& server;
   HttpAddress address;
-  std::string path;
+  std::string path, proceed_path;
   std::function<void(std::vector<StreamEvent>&&)> deliver;
   std::vector<Open> open;
-  std::vector<std::shared_ptr<HttpClientConnection>> idle;
+  std::vector<std::shared_ptr<HttpClientConnection>> idle, telling;
 };
 
 RemoteLink::RemoteLink(HttpServer& server, const HttpAddress& address, std::uint32_t index,
@@ -135,8 +187,10 @@ RemoteLink::~RemoteLink() {
   for (const State::Open& stream : state_->open) {
     stream.connection->Drop();
   }
-  for (const auto& connection : state_->idle) {
-    connection->Drop();
+  for (const auto& list : {state_->idle, state_->telling}) {
+    for (const auto& connection : list) {
+      connection->Drop();
+    }
   }
 }
 
@@ -145,12 +199,12 @@ void RemoteLink::Submit(std::uint32_t rank, std::uint64_t stream,
   state_->Submit(stream, RequestToJson(*request, rank));
 }
 
-void RemoteLink::Cancel(std::uint64_t stream) {
+void RemoteLink::Cancel(std::uint64_t stream) { state_->Close(stream); }
+
+void RemoteLink::Proceed(std::uint64_t stream, const engine::TransferTerms& terms) {
   const auto found = state_->Find(stream);
-  if (found != state_->open.end()) {
-    // The worker sees that the client has gone.
-    found->connection->Drop();
-    state_->open.erase(found);
+  if (found != state_->open.end() && found->remote != 0) {
+    state_->Tell(stream, ProceedToJson(found->remote, terms));
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/transfer.h"
 #include "live/engine_host.h"
 #include "live/http_client.h"
 #include "live/http_server.h"
@@ -29,6 +30,7 @@ class RemoteLink final : public WorkerLink {
   void Submit(std::uint32_t rank, std::uint64_t stream,
               std::shared_ptr<const LiveRequest> request) override;
   void Cancel(std::uint64_t stream) override;
+  void Proceed(std::uint64_t stream, const engine::TransferTerms& terms) override;
 
  private:
   struct State;

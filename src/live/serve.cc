@@ -31,7 +31,7 @@ Result<void> Serve(const ServeOptions& options) {
   DYNO_TRY_VOID(server.Listen());
   DYNO_TRY(const Publishers publishers, OpenPublishers(worker.ports, worker.Ranks()));
   Dispatcher dispatcher(options.router, options.frontend.output.seed);
-  dispatcher.limits() = options.limits;
+  dispatcher.set_limits(options.limits);
   EventQueue queue(server, dispatcher);
   HostOptions host_options = worker.Host(publishers);
   host_options.deliver = [&](std::vector<StreamEvent>&& batch) { queue.Push(std::move(batch)); };

@@ -33,8 +33,9 @@ struct WorkerOptions {
   engine::EngineSettings engine{};
   std::uint32_t workers = 1;
   std::optional<HandoffOptions> pools{};  // instead of them
-  bool make_up_lateness = false;
+  bool keep_lateness = false;
   double startup_ms = 0.0;
+  double handoff_timeout_ms = kHandoffTimeoutMs;
   EventPorts ports;
 
   // All workers in order, those of a prefill pool first.

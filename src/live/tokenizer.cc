@@ -1,185 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/tokenizer.h"
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "base/check.h"
-#include "base/hash.h"
-#include "live/vocabulary.h"
+#include "base/result.h"
+#include "live/text_stream.h"
 
 namespace dynosim::live {
 
-namespace {
-
-constexpr std::uint32_t kFirstPair = 300;
-constexpr std::uint32_t kFirstWord = 1000;
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
-std::uint64_t Key(std::string_view text) {
-  return Xxh3(std::as_bytes(std::span(text.data(), text.size())), 0);
-}
-
-bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
-bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
-
-// Length of the character that starts with this byte, 0 if none does.
-std::size_t CharacterLength(unsigned char lead) {
-  if (lead < 0x80) {
-    return 1;
+Result<std::string> Tokenizer::Decode(std::span<const std::uint32_t> ids) const {
+  std::string text;
+  Utf8Stream utf8;
+  for (const std::uint32_t id : ids) {
+    utf8.Push(Bytes(id), text);
   }
-  if (lead >= 0xC2 && lead <= 0xDF) {
-    return 2;
-  }
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    return 3;
-  }
-  return lead >= 0xF0 && lead <= 0xF4 ? 4 : 0;
-}
-
-// The second byte has a narrower range after some leads: no surrogates, nothing overlong, nothing
-// above U+10FFFF.
-bool SecondFits(unsigned char lead, unsigned char second) {
-  switch (lead) {
-    case 0xE0:
-      return second >= 0xA0;
-    case 0xED:
-      return second < 0xA0;
-    case 0xF0:
-      return second >= 0x90;
-    case 0xF4:
-      return second < 0x90;
-    default:
-      return true;
-  }
-}
-
-}  // namespace
-
-Tokenizer::Tokenizer() : bytes_(kVocabularySize) {
-  for (std::uint32_t i = 0; i < 256; ++i) {
-    bytes_[i] = std::string(1, static_cast<char>(i));
-  }
-  bytes_[kTurnStart] = "<|im_start|>";
-  bytes_[kTurnEnd] = "<|im_end|>";
-  bytes_[kTextEnd] = "<|endoftext|>";
-  for (std::uint32_t i = 0; i < 26U * 26U; ++i) {
-    bytes_[kFirstPair + i] = {static_cast<char>('a' + i / 26), static_cast<char>('a' + i % 26)};
-  }
-  std::string_view words = VocabularyWords();
-  for (std::uint32_t id = kFirstWord; id < kVocabularySize; ++id) {
-    const std::size_t end = std::min(words.find(' '), words.size());
-    bytes_[id] = " " + std::string(words.substr(0, end));
-    longest_word_ = std::max(longest_word_, bytes_[id].size());
-    *words_.TryInsert(Key(bytes_[id]), id).first = id;
-    words.remove_prefix(std::min(end + 1, words.size()));
-  }
-  DYNO_CHECK(words.empty());
-}
-
-void Tokenizer::Encode(std::string_view text, std::vector<std::uint32_t>& out) const {
-  std::size_t at = 0;
-  while (at < text.size()) {
-    if (text[at] == ' ') {
-      std::size_t end = at + 1;
-      while (end < text.size() && end - at <= longest_word_ && IsLower(text[end])) {
-        ++end;
-      }
-      const std::uint32_t* found = nullptr;
-      // The whole word first, then shorter heads of it.
-      for (; end > at + 1 && found == nullptr; --end) {
-        const std::string_view head = text.substr(at, end - at);
-        const std::uint32_t* candidate = words_.Find(Key(head));
-        if (candidate != nullptr && bytes_[*candidate] == head) {
-          found = candidate;
-          at += head.size();
-        }
-      }
-      if (found != nullptr) {
-        out.push_back(*found);
-        continue;
-      }
-    }
-    if (at + 1 < text.size() && IsLower(text[at]) && IsLower(text[at + 1])) {
-      out.push_back(kFirstPair + static_cast<std::uint32_t>(text[at] - 'a') * 26 +
-                    static_cast<std::uint32_t>(text[at + 1] - 'a'));
-      at += 2;
-      continue;
-    }
-    out.push_back(static_cast<unsigned char>(text[at]));
-    ++at;
-  }
-}
-
-void Utf8Stream::Push(std::string_view bytes, std::string& out) {
-  for (const char c : bytes) {
-    if (size_ > 0) {
-      const auto lead = static_cast<unsigned char>(held_[0]);
-      const bool fits =
-          IsContinuation(c) && (size_ > 1 || SecondFits(lead, static_cast<unsigned char>(c)));
-      if (fits) {
-        held_[size_++] = c;
-        if (size_ == CharacterLength(lead)) {
-          out.append(held_.data(), size_);
-          size_ = 0;
-        }
-        continue;
-      }
-      out += kReplacement;
-      size_ = 0;
-    }
-    const std::size_t length = CharacterLength(static_cast<unsigned char>(c));
-    if (length == 1) {
-      out += c;
-    } else if (length == 0) {
-      out += kReplacement;
-    } else {
-      held_[size_++] = c;
-    }
-  }
-}
-
-void Utf8Stream::Flush(std::string& out) {
-  if (size_ > 0) {
-    out += kReplacement;
-    size_ = 0;
-  }
-}
-
-bool StopMatcher::Push(std::string_view text, std::string& out) {
-  held_ += text;
-  std::size_t first = std::string::npos;
-  for (const std::string& stop : stops_) {
-    first = std::min(first, held_.find(stop));
-  }
-  if (first != std::string::npos) {
-    out.append(held_, 0, first);
-    held_.clear();
-    return true;
-  }
-  // The longest tail that starts a stop string stays.
-  std::size_t keep = 0;
-  for (const std::string& stop : stops_) {
-    for (std::size_t size = std::min(stop.size() - 1, held_.size()); size > keep; --size) {
-      if (held_.ends_with(std::string_view(stop).substr(0, size))) {
-        keep = size;
-        break;
-      }
-    }
-  }
-  out.append(held_, 0, held_.size() - keep);
-  held_.erase(0, held_.size() - keep);
-  return false;
-}
-
-void StopMatcher::Flush(std::string& out) {
-  out += held_;
-  held_.clear();
+  utf8.Flush(text);
+  return text;
 }
 
 }  // namespace dynosim::live

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/worker_driver.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "engine/effects.h"
 #include "engine/kv_event_buffer.h"
@@ -17,6 +19,9 @@ namespace {
 
 // Passes of no duration and no effect in a row after which a worker counts as stuck.
 constexpr std::uint64_t kIdlePasses = 10000;
+
+// A worker that is later than this stood still (a suspended machine) and does not catch up.
+constexpr double kMadeUpMs = 100.0;
 
 }  // namespace
 
@@ -33,12 +38,11 @@ WorkerDriver::WorkerDriver(const engine::EngineSettings& settings, std::uint32_t
       sink_(sink),
       took_part_(settings.dp_size, false) {}
 
-void WorkerDriver::Submit(const workload::Request& request, std::uint32_t rank, double now_ms) {
-  worker_.Submit(request, source_, rank, now_ms, false);
-  if (!worker_.Busy()) {
-    queued_ = false;
-  }
+void WorkerDriver::Submit(const workload::Request& request, std::uint32_t rank, double at_ms) {
+  worker_.Submit(request, source_, rank, at_ms, false);
+  const std::optional<double> ready_ms = std::max(ready_ms_.value_or(last_end_ms_), at_ms);
   AfterCommand(rank);
+  ready_ms_ = ready_ms;
 }
 
 bool WorkerDriver::Cancel(std::uint32_t request, std::uint32_t rank, double now_ms) {
@@ -83,6 +87,7 @@ void WorkerDriver::CancelDestination(std::uint32_t request, std::uint32_t rank) 
 // Events of commands during a pass go out with those of the pass.
 void WorkerDriver::AfterCommand(std::uint32_t rank) {
   stuck_ = aside_ = false;
+  ready_ms_.reset();
   if (!worker_.Busy()) {
     PublishEvents(rank);
   }
@@ -115,8 +120,9 @@ void WorkerDriver::Complete(double now_ms) {
 
 void WorkerDriver::Start(double now_ms) {
   for (std::uint64_t passes = 0; passes < options_.instant_passes && CanStart(); ++passes) {
-    const bool make_up = options_.make_up_lateness && queued_ && last_end_ms_ <= now_ms;
-    started_ms_ = make_up ? last_end_ms_ : now_ms;
+    const double ready_ms = ready_ms_.value_or(now_ms);
+    const bool make_up = !options_.keep_lateness && ready_ms >= now_ms - kMadeUpMs;
+    started_ms_ = make_up ? std::min(ready_ms, now_ms) : now_ms;
     for (std::uint32_t rank = 0; rank < worker_.ranks(); ++rank) {
       took_part_[rank] = worker_.core(rank).HasWork();
     }
@@ -142,6 +148,7 @@ void WorkerDriver::Start(double now_ms) {
     }
     if (options_.set_aside && !worker_.HadEffect()) {
       aside_ = true;
+      ready_ms_.reset();
       return;
     }
     idle_passes_ = worker_.HadEffect() ? 0 : idle_passes_ + 1;
@@ -172,7 +179,7 @@ void WorkerDriver::Finish(double now_ms) {
   for (std::uint32_t rank = 0; rank < worker_.ranks(); ++rank) {
     sink_.OnGauges(rank, worker_.core(rank).Metrics());
   }
-  queued_ = worker_.CanStart();
+  ready_ms_ = worker_.CanStart() ? std::optional(last_end_ms_) : std::nullopt;
   if (!options_.keep_log) {
     worker_.log().DropBefore(worker_.passes());
   }

@@ -56,9 +56,9 @@ class PassSink {
 struct DriverOptions {
   bool kv_events = false;
   bool pass_metrics = true;
-  // The next pass starts at the modelled end of the last one when there was work already, instead
-  // of at the time of the wake-up: lateness is made up.
-  bool make_up_lateness = false;
+  // A pass starts at the time of the wake-up, so that lateness adds up, and not when it could have
+  // started: at the modelled end of the last one, or when a request came.
+  bool keep_lateness = false;
   // Passes of no duration that one call of Start may make. A live worker takes commands between
   // them; the offline loop makes all of them first.
   std::uint64_t instant_passes = 1;
@@ -75,7 +75,8 @@ class WorkerDriver {
   WorkerDriver(const engine::EngineSettings& settings, std::uint32_t id,
                const DriverOptions& options, const workload::RequestSource& source, PassSink& sink);
 
-  void Submit(const workload::Request& request, std::uint32_t rank, double now_ms);
+  // `at_ms`: when the request came, which may be before the driver was woken.
+  void Submit(const workload::Request& request, std::uint32_t rank, double at_ms);
   // False if the worker does not hold the request.
   bool Cancel(std::uint32_t request, std::uint32_t rank, double now_ms);
 
@@ -120,7 +121,9 @@ class WorkerDriver {
   std::vector<bool> took_part_;  // by rank, in the pass in progress
   double started_ms_ = 0.0;
   double last_end_ms_ = 0.0;  // modelled end of the last pass
-  bool queued_ = false;       // there was work when the last pass ended
+  // Since when the next pass could have started: there was work when the last one ended, or a
+  // request came since. Empty: from whatever starts it.
+  std::optional<double> ready_ms_;
   bool stuck_ = false;
   bool aside_ = false;
   std::uint64_t idle_passes_ = 0;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "engine/settings.h"
+#include "engine/transfer.h"
 #include "live/engine_host.h"
 #include "live/handoff_coordinator.h"
 #include "live/live_request.h"
@@ -19,6 +20,10 @@ namespace dynosim::live {
 // What the frontend knows of a worker.
 struct WorkerCard {
   std::string id;  // unique among the workers
+  // A process with both pools serves whole requests and counts as aggregated.
+  engine::WorkerRole role = engine::WorkerRole::kAggregated;
+  engine::Backend backend = engine::Backend::kVllm;
+  engine::TransferTerms transfer{};  // of a prefill worker
   std::uint32_t ranks = 1;
   std::uint64_t block_size = 64;
   std::uint64_t total_blocks = 0;   // per rank
@@ -43,6 +48,9 @@ class WorkerLink {
   virtual void Submit(std::uint32_t rank, std::uint64_t stream,
                       std::shared_ptr<const LiveRequest> request) = 0;
   virtual void Cancel(std::uint64_t stream) = 0;
+  // The other half of a handoff is ready. A prefill worker lets go of what it holds; a decode
+  // worker that has reserved blocks (kReserved) begins the transfer.
+  virtual void Proceed(std::uint64_t stream, const engine::TransferTerms& terms) = 0;
 };
 
 // A worker of an engine host in this process.
@@ -57,6 +65,9 @@ class LocalLink final : public WorkerLink {
     host_.Submit(worker_, rank, stream, std::move(request));
   }
   void Cancel(std::uint64_t stream) override { host_.Cancel(worker_, stream); }
+  void Proceed(std::uint64_t stream, const engine::TransferTerms& terms) override {
+    host_.Proceed(worker_, stream, terms);
+  }
 
  private:
   EngineHost& host_;

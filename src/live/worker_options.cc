@@ -50,8 +50,9 @@ std::vector<WorkerCard> WorkerOptions::Cards(const std::string& prefix) const {
 HostOptions WorkerOptions::Host(const Publishers& publishers) const {
   return {.engine = engine,
           .workers = workers,
+          .handoff_timeout_ms = handoff_timeout_ms,
           .pools = pools,
-          .make_up_lateness = make_up_lateness,
+          .keep_lateness = keep_lateness,
           .kv_events = publishers.kv_events.get(),
           .pass_metrics = publishers.pass_metrics.get(),
           .positional_kv_events = ports.positional,

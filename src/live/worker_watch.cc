@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 
 #include "base/result.h"
+#include "engine/settings.h"
+#include "engine/settings_decode.h"
 #include "live/discovery.h"
 #include "live/dispatcher.h"
 #include "live/engine_host.h"
@@ -46,26 +48,56 @@ void WorkerWatch::WatchEtcd(EtcdOptions options) {
 
 void WorkerWatch::WatchAddress(const HttpAddress& address) { LookAtAddress(address); }
 
-bool WorkerWatch::Known(const std::string& id) const {
-  return std::ranges::find(workers_, id, &Watched::id) != workers_.end();
+WorkerWatch::Watched* WorkerWatch::Find(const std::string& id) {
+  const auto found = std::ranges::find(workers_, id, &Watched::id);
+  return found == workers_.end() ? nullptr : &*found;
+}
+
+// Workers of one pool are alike; the two pools speak of the same blocks; no worker serves whole
+// requests beside pools.
+std::string WorkerWatch::Misfit(const WorkerCard& card) const {
+  const bool prefill = card.role == engine::WorkerRole::kPrefill;
+  if (const WorkerCard* other = PoolOf(card).AnyCard()) {
+    if (other->role != card.role) {
+      return fmt::format("it is {} and the others are {}", engine::WorkerRoleName(card.role),
+                         engine::WorkerRoleName(other->role));
+    }
+    if (other->ranks != card.ranks || other->block_size != card.block_size ||
+        other->backend != card.backend) {
+      return "its ranks, block size or engine type differ from those of the others";
+    }
+  }
+  if (const WorkerCard* other = (prefill ? dispatcher_ : prefill_).AnyCard()) {
+    if ((prefill ? other : &card)->role != engine::WorkerRole::kDecode) {
+      return fmt::format("it is {} and others are {}", engine::WorkerRoleName(card.role),
+                         engine::WorkerRoleName(other->role));
+    }
+    if (other->block_size != card.block_size || other->backend != card.backend) {
+      return fmt::format(
+          "its engine type and block size are {} and {}, those of {} workers {} and {}",
+          engine::BackendName(card.backend), card.block_size, engine::WorkerRoleName(other->role),
+          engine::BackendName(other->backend), other->block_size);
+    }
+  }
+  return "";
 }
 
 void WorkerWatch::Add(const HttpAddress& address, std::uint32_t index, const WorkerCard& card) {
-  if (Known(card.id)) {
-    return;
-  }
-  if (const WorkerCard* other = dispatcher_.AnyCard();
-      other != nullptr && (other->ranks != card.ranks || other->block_size != card.block_size)) {
-    if (std::ranges::find(refused_, card.id) == refused_.end()) {
-      refused_.push_back(card.id);
-      std::fprintf(stderr,
-                   "dynosim: warning: worker %s is left out: its ranks or block size differ from "
-                   "those of the others\n",
-                   card.id.c_str());
+  if (Watched* known = Find(card.id)) {
+    if (std::exchange(known->leaves, false)) {
+      PoolOf(card).SetAside(known->place, false);
     }
     return;
   }
-  const std::uint32_t place = dispatcher_.AddWorker(std::make_unique<RemoteLink>(
+  if (const std::string why = Misfit(card); !why.empty()) {
+    if (std::ranges::find(refused_, card.id) == refused_.end()) {
+      refused_.push_back(card.id);
+      std::fprintf(stderr, "dynosim: warning: worker %s is left out: %s\n", card.id.c_str(),
+                   why.c_str());
+    }
+    return;
+  }
+  const std::uint32_t place = PoolOf(card).AddWorker(std::make_unique<RemoteLink>(
       server_, address, index, card,
       [this, id = card.id](std::vector<StreamEvent>&& events) { OnEvents(id, events); }));
   workers_.push_back({.id = card.id, .place = place, .address = address, .card = card});
@@ -105,8 +137,8 @@ void WorkerWatch::Refollow() {
 
 void WorkerWatch::OnKvUpdates(const std::string& id, std::uint32_t rank,
                               const std::vector<KvUpdate>& updates) {
-  const auto found = std::ranges::find(workers_, id, &Watched::id);
-  if (found == workers_.end()) {
+  const Watched* found = Find(id);
+  if (found == nullptr) {
     return;
   }
   std::vector<KvChange> changes;
@@ -114,24 +146,57 @@ void WorkerWatch::OnKvUpdates(const std::string& id, std::uint32_t rank,
     changes.push_back(
         {.worker = found->place, .rank = rank, .stored = update.stored, .blocks = update.blocks});
   }
-  dispatcher_.OnKvChanges(changes);
+  PoolOf(found->card).OnKvChanges(changes);
 }
 
 // A lost stream says that its worker is in trouble.
 void WorkerWatch::OnEvents(const std::string& id, const std::vector<StreamEvent>& events) {
   const bool lost = std::ranges::any_of(
       events, [](const StreamEvent& e) { return e.kind == StreamEvent::Kind::kLost; });
-  const auto found = std::ranges::find(workers_, id, &Watched::id);
-  if (lost && found != workers_.end()) {
-    dispatcher_.SetAside(found->place, true);
+  const Watched* found = Find(id);
+  if (found == nullptr) {
+    return;
+  }
+  Dispatcher& pool = PoolOf(found->card);
+  if (lost) {
+    pool.SetAside(found->place, true);
     server_.After(kAsideMs, [this, id] {
-      const auto again = std::ranges::find(workers_, id, &Watched::id);
-      if (again != workers_.end()) {
-        dispatcher_.SetAside(again->place, false);
+      const Watched* again = Find(id);
+      if (again != nullptr && !again->leaves) {
+        PoolOf(again->card).SetAside(again->place, false);
       }
     });
   }
-  dispatcher_.OnBatch(events);
+  pool.OnBatch(events);
+}
+
+void WorkerWatch::Retire(const std::string& id) {
+  FetchCards(server_, Find(id)->address, [this, id](const Result<std::vector<WorkerCard>>& cards) {
+    const Watched* worker = Find(id);
+    if (worker == nullptr || !worker->leaves) {
+      return;
+    }
+    const bool there = cards && std::ranges::find(*cards, id, &WorkerCard::id) != cards->end();
+    if (!there || PoolOf(worker->card).LoadOf(worker->place).requests == 0) {
+      Remove(id);
+    } else {
+      server_.After(kLookEveryMs, [this, id] {
+        if (const Watched* again = Find(id); again != nullptr && again->leaves) {
+          Retire(id);
+        }
+      });
+    }
+  });
+}
+
+// Out of the list first: lost streams may look for another worker at once.
+// NOLINTNEXTLINE(performance-unnecessary-value-param): it may be that of the entry that goes.
+void WorkerWatch::Remove(std::string id) {
+  const auto found = std::ranges::find(workers_, id, &Watched::id);
+  const Watched gone = std::move(*found);
+  workers_.erase(found);
+  PoolOf(gone.card).RemoveWorker(gone.place);
+  Refollow();
 }
 
 void WorkerWatch::LookAtDirectory() {
@@ -162,13 +227,11 @@ void WorkerWatch::Apply(const std::vector<DirectoryEntry>& entries) {
       Add(entry.address, index, entry.cards[index]);
     }
   }
-  for (std::size_t i = workers_.size(); i-- > 0;) {
-    if (std::ranges::find(alive, workers_[i].id) == alive.end()) {
-      // Out of the list first: lost streams may look for another worker at once.
-      const std::uint32_t place = workers_[i].place;
-      workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(i));
-      dispatcher_.RemoveWorker(place);
-      Refollow();
+  for (Watched& worker : workers_) {
+    if (!worker.leaves && std::ranges::find(alive, worker.id) == alive.end()) {
+      worker.leaves = true;
+      PoolOf(worker.card).SetAside(worker.place, true);
+      Retire(worker.id);
     }
   }
 }
@@ -184,11 +247,8 @@ void WorkerWatch::LookAtAddress(const HttpAddress& address) {
     for (std::size_t i = workers_.size(); i-- > 0;) {
       const bool there =
           cards && std::ranges::find(*cards, workers_[i].id, &WorkerCard::id) != cards->end();
-      if (workers_[i].address == address && !there) {
-        const std::uint32_t place = workers_[i].place;
-        workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(i));
-        dispatcher_.RemoveWorker(place);
-        Refollow();
+      if (i < workers_.size() && workers_[i].address == address && !there) {
+        Remove(workers_[i].id);
       }
     }
     server_.After(kAskEveryMs, [this, address] { LookAtAddress(address); });

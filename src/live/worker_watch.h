@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/settings.h"
 #include "live/discovery.h"
 #include "live/dispatcher.h"
 #include "live/engine_host.h"
@@ -23,9 +24,10 @@ namespace dynosim::live {
 
 class WorkerWatch {
  public:
-  // `model`: entries that serve another one are left out.
-  WorkerWatch(HttpServer& server, Dispatcher& dispatcher, std::string model)
-      : server_(server), dispatcher_(dispatcher), model_(std::move(model)) {}
+  // `prefill` gets the prefill workers, `dispatcher` all others. `model`: entries that serve
+  // another one are left out.
+  WorkerWatch(HttpServer& server, Dispatcher& dispatcher, Dispatcher& prefill, std::string model)
+      : server_(server), dispatcher_(dispatcher), prefill_(prefill), model_(std::move(model)) {}
   WorkerWatch(const WorkerWatch&) = delete;
   WorkerWatch& operator=(const WorkerWatch&) = delete;
 
@@ -43,6 +45,7 @@ class WorkerWatch {
     std::uint32_t place = 0;
     HttpAddress address;
     WorkerCard card;
+    bool leaves = false;  // it finishes its streams
   };
 
   void LookAtDirectory();
@@ -50,13 +53,23 @@ class WorkerWatch {
   void Apply(const std::vector<DirectoryEntry>& entries);
   void LookAtAddress(const HttpAddress& address);
   void Add(const HttpAddress& address, std::uint32_t index, const WorkerCard& card);
+  // What keeps a worker from serving with those that are there; empty: nothing.
+  std::string Misfit(const WorkerCard& card) const;
+  Dispatcher& PoolOf(const WorkerCard& card) const {
+    return card.role == engine::WorkerRole::kPrefill ? prefill_ : dispatcher_;
+  }
+  // A worker that is on no list any more: it goes when its streams have ended, or at once when its
+  // process does not answer.
+  void Retire(const std::string& id);
+  void Remove(std::string id);
   void OnEvents(const std::string& id, const std::vector<StreamEvent>& events);
-  bool Known(const std::string& id) const;
+  Watched* Find(const std::string& id);
   void Refollow();
   void OnKvUpdates(const std::string& id, std::uint32_t rank, const std::vector<KvUpdate>& updates);
 
   HttpServer& server_;
   Dispatcher& dispatcher_;
+  Dispatcher& prefill_;
   std::string model_;
   std::string folder_;
   EtcdOptions etcd_;

@@ -2,6 +2,7 @@
 #include "live/worker_wire.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <string>
@@ -15,6 +16,9 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "config/decode.h"
+#include "engine/settings.h"
+#include "engine/settings_decode.h"
+#include "engine/transfer.h"
 #include "live/engine_host.h"
 #include "live/live_request.h"
 #include "live/worker_link.h"
@@ -47,7 +51,69 @@ Result<void> ReadTokens(const Json* list, const std::string& where,
   return {};
 }
 
+void WriteTerms(const engine::TransferTerms& terms, Json& out) {
+  if (terms.bytes_per_token) {
+    out.Add("kv_bytes_per_token", *terms.bytes_per_token);
+  }
+  if (terms.bandwidth_gbps) {
+    out.Add("kv_transfer_bandwidth", *terms.bandwidth_gbps);
+  }
+  out.Add("destination_missing", terms.timing == engine::TransferTiming::kDestinationMissing);
+}
+
+void ReadTerms(config::Decoder& decoder, engine::TransferTerms& out) {
+  decoder.Field("kv_bytes_per_token", out.bytes_per_token, config::kPositive);
+  decoder.Field("kv_transfer_bandwidth", out.bandwidth_gbps, config::kNonNegative);
+  bool missing = false;
+  decoder.Field("destination_missing", missing);
+  out.timing =
+      missing ? engine::TransferTiming::kDestinationMissing : engine::TransferTiming::kFullPrompt;
+}
+
+template <class T>
+bool ReadNumber(std::string_view text, T& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+constexpr std::array kRoles = {
+    config::Choice<engine::WorkerRole>{"aggregated", engine::WorkerRole::kAggregated},
+    config::Choice<engine::WorkerRole>{"prefill", engine::WorkerRole::kPrefill},
+    config::Choice<engine::WorkerRole>{"decode", engine::WorkerRole::kDecode}};
+constexpr std::array kBackends = {
+    config::Choice<engine::Backend>{"vllm", engine::Backend::kVllm},
+    config::Choice<engine::Backend>{"sglang", engine::Backend::kSglang},
+    config::Choice<engine::Backend>{"trtllm", engine::Backend::kTrtllm}};
+
 }  // namespace
+
+std::string ProceedPath(std::uint32_t index) { return fmt::format("/v1/worker/{}/proceed", index); }
+
+std::string ProceedToJson(std::uint64_t stream, const engine::TransferTerms& terms) {
+  Json out;
+  out.Add("stream", std::to_string(stream));
+  WriteTerms(terms, out);
+  return DumpJson(out);
+}
+
+Result<ProceedMessage> ProceedFromJson(std::string_view text) {
+  const std::string where = "message";
+  DYNO_TRY(const Json json, ParseJson(text, where));
+  if (!json.is_object()) {
+    return FailedError(where, "must be a JSON object");
+  }
+  ProceedMessage out;
+  std::string stream;
+  config::Decoder decoder(json, "");
+  decoder.Require("stream");
+  decoder.Field("stream", stream);
+  ReadTerms(decoder, out.terms);
+  DYNO_TRY_VOID(decoder.Finish(where));
+  if (!ReadNumber(stream, out.stream)) {
+    return FailedError(where, "stream must be a number in quotes");
+  }
+  return out;
+}
 
 std::string WorkerPath(std::uint32_t index) { return fmt::format("/v1/worker/{}/streams", index); }
 
@@ -66,6 +132,13 @@ std::string RequestToJson(const LiveRequest& r, std::uint32_t rank) {
   out.Add("reasoning_end", r.output.reasoning_end);
   out.Add("fixed", r.output.kind == OutputPlan::Kind::kFixed);
   out.Add("ids", Tokens(r.output.ids));
+  if (r.handoff) {
+    Json handoff;
+    handoff.Add("held", r.handoff->held);
+    handoff.Add("age_ms", r.handoff->age_ms);
+    WriteTerms(r.handoff->transfer, handoff);
+    out.Add("handoff", std::move(handoff));
+  }
   out.Add("token_ids", Tokens(r.prompt));
   return DumpJson(out);
 }
@@ -92,6 +165,14 @@ Result<LiveRequest> RequestFromJson(std::string_view text) {
   decoder.Field("reasoning_start", out.output.reasoning_start);
   decoder.Field("reasoning_end", out.output.reasoning_end);
   decoder.Field("fixed", fixed);
+  if (decoder.Has("handoff")) {
+    HandoffTerms& handoff = out.handoff.emplace();
+    decoder.Object("handoff", [&](config::Decoder& inner) {
+      inner.Field("held", handoff.held);
+      inner.Field("age_ms", handoff.age_ms, config::kNonNegative);
+      ReadTerms(inner, handoff.transfer);
+    });
+  }
   const Json* ids = decoder.Raw("ids");
   const Json* prompt = decoder.Raw("token_ids");
   DYNO_TRY_VOID(decoder.Finish(where));
@@ -100,9 +181,7 @@ Result<LiveRequest> RequestFromJson(std::string_view text) {
     DYNO_TRY_VOID(ReadTokens(ids, where, out.output.ids));
   }
   DYNO_TRY_VOID(ReadTokens(prompt, where, out.prompt));
-  const auto [end, error] =
-      std::from_chars(priority.data(), priority.data() + priority.size(), out.priority);
-  if (error != std::errc() || out.prompt.empty()) {
+  if (!ReadNumber(priority, out.priority) || out.prompt.empty()) {
     return FailedError(where, "priority must be an integer and token_ids not empty");
   }
   return out;
@@ -111,6 +190,11 @@ Result<LiveRequest> RequestFromJson(std::string_view text) {
 Json CardToJson(const WorkerCard& card) {
   Json out;
   out.Add("id", card.id);
+  out.Add("role", std::string(engine::WorkerRoleName(card.role)));
+  out.Add("backend", std::string(engine::BackendName(card.backend)));
+  if (card.role == engine::WorkerRole::kPrefill) {
+    WriteTerms(card.transfer, out);
+  }
   out.Add("ranks", card.ranks);
   out.Add("block_size", card.block_size);
   out.Add("total_blocks", card.total_blocks);
@@ -131,6 +215,9 @@ Result<WorkerCard> CardFromJson(const Json& json, const std::string& where) {
   config::Decoder decoder(json, "");
   decoder.Require("id");
   decoder.Field("id", out.id);
+  decoder.Field("role", out.role, kRoles);
+  decoder.Field("backend", out.backend, kBackends);
+  ReadTerms(decoder, out.transfer);
   decoder.Field("ranks", out.ranks, config::kPositive);
   decoder.Field("block_size", out.block_size, config::kPositive);
   decoder.Field("total_blocks", out.total_blocks);
@@ -159,6 +246,15 @@ void AppendEvent(const StreamEvent& event, std::string& out) {
     case StreamEvent::Kind::kTokens:
       out += fmt::format("T {}\n", event.amount);
       return;
+    case StreamEvent::Kind::kHeld:
+      out += fmt::format("H {}\n", event.amount);
+      return;
+    case StreamEvent::Kind::kReserved:
+      out += fmt::format("V {}\n", event.amount);
+      return;
+    case StreamEvent::Kind::kActive:
+      out += "D\n";
+      return;
     case StreamEvent::Kind::kFinished:
       out += "F\n";
       return;
@@ -182,11 +278,20 @@ bool ParseEvent(std::string_view line, StreamEvent& out) {
   const std::string_view rest = line.substr(std::min<std::size_t>(2, line.size()));
   switch (line[0]) {
     case 'A':
-    case 'T': {
-      out.kind = line[0] == 'A' ? StreamEvent::Kind::kAdmitted : StreamEvent::Kind::kTokens;
-      const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), out.amount);
-      return error == std::errc() && end == rest.data() + rest.size();
-    }
+      out.kind = StreamEvent::Kind::kAdmitted;
+      return ReadNumber(rest, out.amount);
+    case 'T':
+      out.kind = StreamEvent::Kind::kTokens;
+      return ReadNumber(rest, out.amount);
+    case 'H':
+      out.kind = StreamEvent::Kind::kHeld;
+      return ReadNumber(rest, out.amount);
+    case 'V':
+      out.kind = StreamEvent::Kind::kReserved;
+      return ReadNumber(rest, out.amount);
+    case 'D':
+      out.kind = StreamEvent::Kind::kActive;
+      return true;
     case 'F':
       out.kind = StreamEvent::Kind::kFinished;
       return true;

@@ -111,6 +111,9 @@ void AddSynthetic(Json& json, const workload::SyntheticSpec& spec) {
   json.Add("shared_prefix_ratio", spec.shared_prefix_ratio);
   json.Add("num_prefix_groups", spec.num_prefix_groups);
   json.Add("inter_turn_delay_ms", spec.inter_turn_delay_ms);
+  if (spec.session_prompts == workload::SessionPrompts::kCumulative) {
+    json.Add("session_prompts", "cumulative");
+  }
 }
 
 void AddTrace(Json& json, const workload::TraceSpec& spec) {
@@ -199,7 +202,7 @@ Json ConfigurationJson(const scenario::Scenario& scenario) {
   }
   AddIfSet(json, "replay_concurrency", workload.replay_concurrency);
   json.Add("arrival_speedup_ratio", workload.arrival_speedup_ratio);
-  json.Add("replay_mode", "offline");
+  json.Add("replay_mode", scenario.online ? "online" : "offline");
   AddRouter(json, scenario);
   AddTopology(json, scenario);
   AddIfSet(json, "max_sim_time_ms", scenario.max_sim_time_ms);

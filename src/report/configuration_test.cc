@@ -13,6 +13,7 @@
 #include "engine/settings_decode.h"
 #include "report/texts_for_test.h"
 #include "scenario/scenario.h"
+#include "workload/spec.h"
 
 namespace dynosim::report {
 namespace {
@@ -115,6 +116,14 @@ TEST(Configuration, ASyntheticRunNamesItsShape) {
   EXPECT_EQ(json.Find("telemetry_sample_interval_ms")->number(), 1000.0);
   EXPECT_EQ(json.Find("arrival_interval_ms"), nullptr);
   EXPECT_EQ(json.Find("trace_files"), nullptr);
+  EXPECT_EQ(json.Find("session_prompts"), nullptr);
+  EXPECT_EQ(json.Find("replay_mode")->string(), "offline");
+
+  scenario.workload.synthetic->session_prompts = workload::SessionPrompts::kCumulative;
+  scenario.online = true;
+  const Json growing = ConfigurationJson(scenario);
+  EXPECT_EQ(growing.Find("session_prompts")->string(), "cumulative");
+  EXPECT_EQ(growing.Find("replay_mode")->string(), "online");
 }
 
 }  // namespace

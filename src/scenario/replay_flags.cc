@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/json_argument.h"
 #include "base/result.h"
 #include "engine/settings.h"
 #include "engine/settings_decode.h"
@@ -354,7 +355,7 @@ Result<void> ReadRun(const ReplayFlags& f, Scenario& s) {
 
 Result<engine::EngineSettings> ReadEngine(std::string_view flag, const Text& text,
                                           engine::WorkerRole role) {
-  DYNO_TRY(const Json json, ParseJson(text.value_or("{}"), std::string(flag)));
+  DYNO_TRY(const Json json, JsonOfArgument(flag, text.value_or("{}")));
   DYNO_TRY(engine::EngineSettings settings, engine::DecodeEngineSettings(json, flag));
   DYNO_TRY_VOID(CheckEngineRole(flag, settings, role));
   return settings;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/json_argument.h"
 #include "base/result.h"
 #include "engine/settings.h"
 #include "router/config.h"
@@ -102,7 +103,7 @@ Result<void> ReadLag(const ReplayFlags& f, router::RouterSettings& r) {
 }
 
 Result<void> ReadKvConfig(const ReplayFlags& f, router::RouterSettings& r) {
-  DYNO_TRY(r.kv_config, ParseJson(f.router_config.value_or("{}"), std::string(kConfigFlag)));
+  DYNO_TRY(r.kv_config, JsonOfArgument(kConfigFlag, f.router_config.value_or("{}")));
   DYNO_TRY(r.kv, router::DecodeKvRouterConfig(r.kv_config, kConfigFlag));
   if (f.router_policy_config && !r.kv.policy_config.empty()) {
     return UsageError("--router-policy-config",

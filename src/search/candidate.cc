@@ -174,7 +174,7 @@ std::string BrokenBound(const SearchSettings& settings, const scenario::Goodput&
          {Bound{"TTFT", s.ttft_ms.mean, sla.ttft_ms}, Bound{"ITL", s.gaps.gap_ms.mean, sla.itl_ms},
           Bound{"request latency", s.e2e_latency_ms.mean, sla.e2e_ms}}) {
       if (b.bound && b.mean > *b.bound) {
-        return fmt::format("mean {} is {:.4g} ms, more than the bound of {:.4g} ms", b.name, b.mean,
+        return fmt::format("mean {} is {:.6g} ms, more than the bound of {:.6g} ms", b.name, b.mean,
                            *b.bound);
       }
     }

@@ -86,12 +86,12 @@ void Handoffs::Execute(const Action& action, double now_ms) {
   }
 }
 
-bool Handoffs::IdleOrDefer(std::uint32_t place, const Action& action, double now_ms) {
-  host_.Settle(place, now_ms);
-  if (!host_.Busy(place)) {
+bool Handoffs::IdleOrDefer(const HandoffSide& side, const Action& action, double now_ms) {
+  host_.Settle(side.place, now_ms);
+  if (!host_.Busy(side.place)) {
     return true;
   }
-  deferred_[place].push_back(action);
+  deferred_[side.place].push_back({.rank = side.rank, .action = action});
   return false;
 }
 
@@ -180,7 +180,7 @@ void Handoffs::StartTransfer(Handoff& h, double now_ms) {
 }
 
 void Handoffs::Activate(const Handoff& h, const Action& action, double now_ms) {
-  if (!IdleOrDefer(h.destination.place, action, now_ms)) {
+  if (!IdleOrDefer(h.destination, action, now_ms)) {
     return;
   }
   host_.Activate(h.destination, action.request);
@@ -190,7 +190,7 @@ void Handoffs::Activate(const Handoff& h, const Action& action, double now_ms) {
 }
 
 void Handoffs::FreeSource(Handoff& h, const Action& action, double now_ms) {
-  if (!h.source_holds || !IdleOrDefer(h.source.place, action, now_ms)) {
+  if (!h.source_holds || !IdleOrDefer(h.source, action, now_ms)) {
     return;
   }
   if (action.kind == ActionKind::kCancelSource) {
@@ -205,7 +205,7 @@ void Handoffs::FreeSource(Handoff& h, const Action& action, double now_ms) {
 }
 
 void Handoffs::CancelDestination(Handoff& h, const Action& action, double now_ms) {
-  if (!h.destination_holds || !IdleOrDefer(h.destination.place, action, now_ms)) {
+  if (!h.destination_holds || !IdleOrDefer(h.destination, action, now_ms)) {
     return;
   }
   host_.CancelDestination(h.destination, action.request);
@@ -252,8 +252,10 @@ void Handoffs::MaybeClose(Handoff& h) {
 }
 
 void Handoffs::PassEnded(std::uint32_t place) {
-  for (const Action& action : std::exchange(deferred_[place], {})) {
-    actions_.push_back(action);
+  std::vector<Deferred> due = std::exchange(deferred_[place], {});
+  std::ranges::stable_sort(due, {}, &Deferred::rank);
+  for (const Deferred& d : due) {
+    actions_.push_back(d.action);
   }
 }
 

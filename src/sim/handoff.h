@@ -5,7 +5,9 @@
 // live coordinator are the two hosts.
 //
 // Each request is a small state machine. What it does next goes through one first-in first-out list
-// of actions; an action that needs a worker without a pass waits for the end of that pass.
+// of actions; an action that needs a worker without a pass waits for the end of that pass. What
+// waited for one worker is then taken up rank by rank (observed; the text of the chapter has no
+// ranks).
 #pragma once
 
 #include <cstdint>
@@ -141,6 +143,10 @@ class Handoffs {
     ActionKind kind = ActionKind::kSubmitPrefill;
     std::uint32_t request = 0;
   };
+  struct Deferred {
+    std::uint32_t rank = 0;
+    Action action{};
+  };
   struct Handoff {
     workload::Request request;
     std::uint64_t ordinal = 0;  // order of submission
@@ -171,7 +177,7 @@ class Handoffs {
   // The request ends though workers or the router may hold it: they let go of it.
   void EndEarly(Handoff& h, double now_ms);
   void MaybeClose(Handoff& h);
-  bool IdleOrDefer(std::uint32_t place, const Action& action, double now_ms);
+  bool IdleOrDefer(const HandoffSide& side, const Action& action, double now_ms);
 
   Pools pools_;
   HandoffHost& host_;
@@ -181,8 +187,8 @@ class Handoffs {
   std::size_t open_ = 0;  // of them, not ended
   std::uint64_t submitted_ = 0;
   std::deque<Action> actions_;
-  std::vector<std::vector<Action>> deferred_;  // by place
-  EventQueue<std::uint32_t> transfers_;        // requests by (time, order of submission)
+  std::vector<std::vector<Deferred>> deferred_;  // by place
+  EventQueue<std::uint32_t> transfers_;          // requests by (time, order of submission)
   std::vector<router::Decision> made_;
 };
 

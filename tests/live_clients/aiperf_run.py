@@ -29,12 +29,13 @@ def local_tokenizer(folder):
     return folder
 
 
-def profile(server, kind, concurrency, requests, folder, tokenizer):
+def profile(server, kind, concurrency, requests, warmup, folder, tokenizer):
     command = ["aiperf", "profile", "-m", "mock", "-u", server.url, "--endpoint-type", kind,
                "--streaming", "--tokenizer", tokenizer, "--isl", "512", "--isl-stddev", "0",
                "--osl", str(OUTPUT), "--osl-stddev", "0", "--extra-inputs", "ignore_eos:true",
                "--extra-inputs", f"min_tokens:{OUTPUT}", "--concurrency", str(concurrency),
-               "--request-count", str(requests), "--artifact-dir", folder, "--ui", "none",
+               "--request-count", str(requests), "--warmup-request-count", str(warmup),
+               "--artifact-dir", folder, "--ui", "none",
                "--no-gpu-telemetry", "--use-server-token-count"]
     with open(os.path.join(folder, "log"), "w", encoding="utf-8") as log:
         path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
@@ -50,6 +51,8 @@ def main():
     parser.add_argument("--concurrency", type=int, nargs="*", default=[1, 8, 64])
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 4])
     parser.add_argument("--kinds", nargs="*", default=["chat", "completions"])
+    parser.add_argument("--quiet-machine", action="store_true",
+                        help="alone, TTFT is within 1 ms and ITL within 0.05 ms of the model")
     parser.add_argument("--tokenizer", help="for AIPerf (default: a local one of bytes)")
     args = parser.parse_args()
     made = tempfile.TemporaryDirectory()
@@ -61,20 +64,23 @@ def main():
     for kind in args.kinds:
         for workers in args.workers:
             for concurrency in args.concurrency:
-                requests = {1: 10, 8: 40}.get(concurrency, 192)
+                requests = {1: 20, 8: 80}.get(concurrency, 256)
+                warmup = max(3, concurrency)  # the client opens its connections
+                asked = requests + warmup
                 flags = ["--num-workers", str(workers), "--prefill-ms", str(TTFT_MS),
                          "--decode-ms", str(ITL_MS)]
                 with Server(args.bin, flags) as server, tempfile.TemporaryDirectory() as folder:
-                    report = profile(server, kind, concurrency, requests, folder, tokenizer)
+                    report = profile(server, kind, concurrency, requests, warmup, folder,
+                                     tokenizer)
                     assert report["request_count"]["avg"] == requests, report["request_count"]
                     assert not (report.get("error_request_count") or {}).get("avg")
                     assert report["output_sequence_length"]["avg"] == OUTPUT
                     endpoint = {"chat": "chat_completions"}.get(kind, kind)
                     agrees = (
                         server.total("dynamo_frontend_requests", endpoint=endpoint,
-                                     status="success") == requests
-                        and server.total("vllm:generation_tokens") == requests * OUTPUT
-                        and server.total("dynamo_frontend_output_tokens") == requests * OUTPUT
+                                     status="success") == asked
+                        and server.total("vllm:generation_tokens") == asked * OUTPUT
+                        and server.total("dynamo_frontend_output_tokens") == asked * OUTPUT
                         and server.total("vllm:num_requests_running") == 0)
                     worker_ttft = 1000 * server.mean("vllm:time_to_first_token_seconds")
                     worker_itl = 1000 * server.mean("vllm:inter_token_latency_seconds")
@@ -87,6 +93,10 @@ def main():
                       f"| {itl:.3f} | {itl - ITL_MS:+.3f} | {worker_itl:.3f} "
                       f"| {report['output_token_throughput']['avg']:.0f} |", flush=True)
                 assert agrees, "the server's counters differ"
+                last = ttft - TTFT_MS + (OUTPUT - 1) * (itl - ITL_MS)
+                assert ttft >= TTFT_MS and last >= 0.0, "tokens came earlier than the model says"
+                if args.quiet_machine and concurrency == 1:
+                    assert ttft <= TTFT_MS + 1.0 and itl <= ITL_MS + 0.05, "later than the model"
 
 
 if __name__ == "__main__":

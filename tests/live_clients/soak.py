@@ -24,12 +24,16 @@ def client(port, seed, end, counts):
         with socket.create_connection(("127.0.0.1", port)) as s:
             s.sendall(f"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
                       f"content-length: {len(body)}\r\n\r\n{body}".encode())
-            leaves = dice.random() < 0.5
-            s.settimeout(dice.random() * 0.5 + 0.001 if leaves else 5)
+            # Half of them leave in the middle of the answer, or before it.
+            leaves_at = time.time() + (dice.random() * 0.5 if dice.random() < 0.5 else 60)
             try:
-                while s.recv(65536):
-                    pass
-                counts[1] += 1
+                while (left := leaves_at - time.time()) > 0:
+                    s.settimeout(left)
+                    if not s.recv(65536):
+                        counts[1] += 1
+                        break
+                else:
+                    counts[0] += 1
             except TimeoutError:
                 counts[0] += 1
 
@@ -39,9 +43,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--pools", action="store_true", help="a prefill and a decode pool")
     args = parser.parse_args()
-    flags = ["--num-workers", "2", "--router-mode", "kv", "--num-gpu-blocks-override", "2000"]
+    flags = ["--num-workers", "2", "--router-mode", "kv", "--num-gpu-blocks-override", "2000",
+             "--speedup-ratio", "10"]
     if args.pools:
-        engine = '{"engine":{"num_gpu_blocks":2000,"kv_transfer_bytes_per_token":1000,' \
+        engine = '{"engine":{"num_gpu_blocks":2000,"speedup_ratio":10,"kv_transfer_bytes_per_token":1000,' \
                  '"kv_transfer_bandwidth":0.01,"worker_type":"%s"}}'
         flags = ["--prefill-engine-args", engine % "prefill", "--decode-engine-args",
                  engine % "decode", "--num-decode-workers", "2", "--router-mode", "kv"]

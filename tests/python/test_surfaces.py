@@ -106,6 +106,48 @@ DOCUMENTS.update({f"{name}_{traffic}": {**document, "traffic": TRAFFIC[traffic]}
 assert len(DOCUMENTS) == 30
 
 
+def deployment(traffic, router=None, **worker):
+    """A document with three workers of fixed times, or others."""
+    worker = {"parallelism": {"replicas": 3}, "timing": DOCUMENTS["fixed"]["engine"]["workers"][
+        "aggregated"]["timing"], **worker}
+    document = {"traffic": traffic, "engine": {**MODEL, "workers": {"aggregated": worker}}}
+    return {**document, "router": router} if router else document
+
+
+def traced(load, **stop):
+    # The test puts its trace in place of this name.
+    return {"source": {"type": "trace", "paths": ["TRACE"]}, "load": load, **({"stop": stop} if stop else {})}
+
+
+def sessions(**session):
+    return {"source": {"type": "synthetic-session", "new_input_tokens_per_turn": 200,
+                       "output_tokens_per_turn": 9, "session": {"turns": 3, **session}},
+            "load": {"type": "concurrency", "concurrency": 5}, "stop": {"sessions": 12}}
+
+
+AT_ITS_TIMES = {"type": "trace_timestamps"}
+SHARED = {"shared_prefix_ratio": 0.5, "prefix_groups": 2}
+DOCUMENTS.update({
+    "trace": deployment(traced(AT_ITS_TIMES)),
+    "trace_speedup": deployment(traced({**AT_ITS_TIMES, "speedup": 3})),
+    "trace_closed_loop": deployment(traced({"type": "concurrency", "concurrency": 4})),
+    "trace_stopped": deployment(traced(AT_ITS_TIMES, max_virtual_time_seconds=0.9)),
+    "trace_kv_router": deployment(traced(AT_ITS_TIMES), {"policy": "kv_router"}),
+    "sessions": deployment(sessions()),
+    "sessions_shared": deployment(sessions(**SHARED, inter_turn_delay_ms=30)),
+    "sessions_fixed_prompts": deployment(sessions(prompts="fixed")),
+    "sessions_kv_router": deployment(sessions(**SHARED), {"policy": "kv_router"}),
+    "kv_router_scales": deployment(sessions(**SHARED), {
+        "policy": "kv_router", "overlap_score_credit": 0.5, "prefill_load_scale": 2,
+        "temperature": 0.3, "seed": 8}),
+    "random": deployment(sessions(**SHARED), {"policy": "random", "seed": 3}),
+    "least_loaded": deployment(sessions(**SHARED), {"policy": "least_loaded"}),
+    "power_of_two": deployment(sessions(**SHARED), {"policy": "power_of_two"}),
+    "polynomial": deployment(sessions(), timing={"type": "polynomial"}),
+    "fixed_pool": deployment(sessions(), kv_cache={"block_size": 16, "capacity": {"type": "fixed", "blocks": 99}}),
+})
+
+
 def flags(arguments):
     out = []
     for name, value in arguments.items():
@@ -150,17 +192,28 @@ def test_trace_run_equals_the_command_line(name, trace, tmp_path):
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_document_equals_the_command_line_and_the_flags_it_stands_for(name, tmp_path):
+def test_document_equals_the_command_line_and_the_flags_it_stands_for(name, trace, tmp_path):
+    """Five ways to one run: both ways to give a document, and the arguments that a report names."""
+    text = json.dumps(DOCUMENTS[name]).replace("TRACE", str(trace))
     document = tmp_path / "document.yaml"
-    document.write_text(json.dumps(DOCUMENTS[name]))
-    report = dynosim.predict(DOCUMENTS[name])
-    program("predict", "-c", document, "--output-dir", tmp_path / "out")
+    document.write_text(text)
+    stack = "dynamo" if "router" in DOCUMENTS[name] else "engine"
+    report = dynosim.predict(json.loads(text), stack=stack)
+    assert report.summary["completed_requests"] > 0
+    program("predict", "-c", document, "--stack", stack, "--output-dir", tmp_path / "out")
     check_equal(report, tmp_path / "out" / "prediction.json", tmp_path)
-    assert summary_bytes(dynosim.predict(document).summary) == summary_bytes(report.summary)
+    assert summary_bytes(dynosim.predict(document, stack=stack).summary) == summary_bytes(report.summary)
 
     arguments = {k: v for k, v in report.configuration.items() if v not in (None, False)}
-    sizes = [arguments.pop(k) for k in ("input_tokens", "output_tokens", "request_count")]
-    replayed = dynosim.run_synthetic_trace_replay(*sizes, **arguments)
+    file = tmp_path / "replayed.json"
+    program("replay", *arguments.get("trace_files", []),
+            *flags({k: v for k, v in arguments.items() if k != "trace_files"}), "--report-json", file)
+    assert summary_bytes(json.loads(file.read_text())) == summary_bytes(report.summary)
+    if "trace_files" in arguments:
+        replayed = dynosim.run_trace_replay(arguments.pop("trace_files"), **arguments)
+    else:
+        sizes = [arguments.pop(k) for k in ("input_tokens", "output_tokens", "request_count")]
+        replayed = dynosim.run_synthetic_trace_replay(*sizes, **arguments)
     assert summary_bytes(replayed.summary) == summary_bytes(report.summary)
 
 
