@@ -282,6 +282,10 @@ TEST(Prediction, TheRouterBelongsToTheDynamoStack) {
   EXPECT_EQ(ErrorOf(kDocument, {"router.temperature=1"}, Stack::kDynamo),
             "d: router.temperature: belongs to policy kv_router and is not accepted with "
             "round_robin");
+  EXPECT_EQ(ErrorOf(kDocument, {"router.policy=kv_router", "router.prefill_load_model.type=ais"},
+                    Stack::kDynamo),
+            "d: router.prefill_load_model.type: ais takes the time of prefills from the measured "
+            "kernels of the engine, which has another timing");
   EXPECT_EQ(ErrorOf(kDocument, {"planner.policy=enabled"}, Stack::kDynamo),
             "d: planner.policy: must be disabled, got \"enabled\"");
 }
