@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdint>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <ratio>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tokenizer of a tokenizer.json: its ids, damaged files, and the server over it. A build
 // without the option skips all but the refusal.
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <ios>
 #include <memory>
 #include <string>
 #include <string_view>

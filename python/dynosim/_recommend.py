@@ -7,6 +7,7 @@ import pathlib
 import warnings
 
 from . import _core
+from ._errors import call
 from ._report import _frame
 
 # Suggested together, before any of them is known. No smaller on a machine with fewer cores: the
@@ -51,13 +52,14 @@ def recommend(document, *, overrides=None, stack="engine", output_dir="./aisimul
         text = json.dumps(document)
     if hasattr(overrides, "items"):
         overrides = [f"{path}={json.dumps(value)}" for path, value in overrides.items()]
-    prepared = _core.Recommendation.of_options(
+    prepared = call(
+        _core.Recommendation.of_options,
         where, text, list(overrides or []), stack, os.fspath(output_dir), bool(overwrite),
         bool(resume), top, "" if report_html is None else os.fspath(report_html))
-    search = Search(prepared, executor, ray_address)
+    search = call(Search, prepared, executor, ray_address)
     with search:
         search.run(progress or _nothing, _warn)
-    _, _, table = search.campaign.finish()
+    _, _, table = call(search.campaign.finish)
     return Recommendation(output_dir, table)
 
 

@@ -3,10 +3,10 @@
 import json
 import os
 import pathlib
-import re
 import warnings
 
 from . import _core
+from ._errors import in_python
 from ._report import ReplayReport, TelemetryOptions
 
 
@@ -184,8 +184,7 @@ def _call(function, *arguments):
     except (ValueError, RuntimeError) as error:
         if any(isinstance(a, _Sink) and a.error is error for a in arguments):
             raise
-        text = re.sub(r"--([a-z][a-z0-9-]*)", lambda m: m.group(1).replace("-", "_"), str(error))
-        raise type(error)(text) from None
+        raise in_python(error) from None
 
 
 def _warn(text):

@@ -35,7 +35,7 @@ class Sessions {
  public:
   Entry& Add(std::uint32_t id, std::uint64_t stream, double deadline_ms) {
     ids_[stream] = id;
-    deadlines_.push_back({deadline_ms, id});
+    deadlines_.emplace_back(deadline_ms, id);
     Entry& entry = entries_[id];
     entry.stream = stream;
     return entry;

@@ -193,7 +193,7 @@ void WorkerWatch::Retire(const std::string& id) {
 // NOLINTNEXTLINE(performance-unnecessary-value-param): it may be that of the entry that goes.
 void WorkerWatch::Remove(std::string id) {
   const auto found = std::ranges::find(workers_, id, &Watched::id);
-  const Watched gone = *found;
+  const Watched gone = std::move(*found);
   workers_.erase(found);
   PoolOf(gone.card).RemoveWorker(gone.place);
   Refollow();

@@ -103,12 +103,12 @@ template <std::size_t kWidth>
 void JoinPlanes(const char* from, std::size_t rows, char* to) {
   std::size_t row = 0;
   for (; row + sizeof(Bytes) <= rows; row += sizeof(Bytes)) {
-    std::array<Bytes, kWidth> woven;
+    std::array<Bytes, kWidth> woven{};
     for (std::size_t plane = 0; plane < kWidth; ++plane) {
       std::memcpy(&woven[plane], from + plane * rows + row, sizeof(Bytes));
     }
     for (std::size_t step = 1; step < kWidth; step *= 2) {
-      std::array<Bytes, kWidth> next;
+      std::array<Bytes, kWidth> next{};
       for (std::size_t i = 0; i < kWidth / 2; ++i) {
         next[2 * i] = WeaveLowHalves(woven[i], woven[i + kWidth / 2]);
         next[2 * i + 1] = WeaveHighHalves(woven[i], woven[i + kWidth / 2]);

@@ -110,8 +110,15 @@ def test_nothing_feasible_is_an_empty_ranking(tmp_path):
 def test_errors_name_the_argument(arguments, text, tmp_path):
     with pytest.raises(ValueError) as error:
         dynosim.recommend(DOCUMENT, output_dir=tmp_path / "a", **arguments)
-    assert text in str(error.value)
+    assert text in str(error.value) and "--" not in str(error.value)
     assert not (tmp_path / "a").exists()
+
+
+def test_results_in_the_way_are_named_as_an_argument(tmp_path):
+    dynosim.recommend(DOCUMENT, output_dir=tmp_path / "a")
+    with pytest.raises(ValueError, match="output_dir: .* is not empty; overwrite replaces"):
+        dynosim.recommend(DOCUMENT, output_dir=tmp_path / "a")
+    assert dynosim.recommend(DOCUMENT, output_dir=tmp_path / "a", overwrite=True).ranking
 
 
 def test_a_frame_has_a_row_per_candidate(tmp_path):

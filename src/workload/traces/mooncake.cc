@@ -20,7 +20,6 @@
 #include "base/text_file.h"
 #include "workload/block_names.h"
 #include "workload/limits.h"
-#include "workload/request.h"
 #include "workload/spec.h"
 #include "workload/trace_sessions.h"
 #include "workload/trace_table.h"
