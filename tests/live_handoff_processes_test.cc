@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefill workers, decode workers and a frontend in processes of their own: answers, the transfer
 // between them, and what is left after clients and processes that go away at any step.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -216,7 +217,9 @@ TEST_F(LiveHandoffProcesses, TheFirstTokenComesWhenTheModelSays) {
       Common() + Flags{"--is-decode-worker", "--prefill-ms", "25", "--decode-ms", "5"}, "mocker");
   const auto frontend = Frontend(2);
   const double model_ms = 25 + 558 * 131072 / 1e9 * 1000 + 5;
-  for (int i = 0; i < 3; ++i) {
+  constexpr int kTimes = 5;
+  double best_ms = 1e9;
+  for (int i = 0; i < kTimes; ++i) {
     HttpConnection stream(frontend->port());
     const std::string request = HttpText("POST", kPath, Body(1 + 1000 * i, 558, 5));
     const auto start = std::chrono::steady_clock::now();
@@ -224,21 +227,21 @@ TEST_F(LiveHandoffProcesses, TheFirstTokenComesWhenTheModelSays) {
     ASSERT_TRUE(stream.ReadUntil(R"("text")"));
     const Milliseconds took = std::chrono::steady_clock::now() - start;
     EXPECT_GE(took.count(), model_ms);
-    EXPECT_LE(took.count(), model_ms + 100);
-    RecordProperty("beyond_the_model_us", static_cast<int>(1000 * (took.count() - model_ms)));
+    best_ms = std::min(best_ms, took.count());
     stream.Read();
   }
+  EXPECT_LE(best_ms, model_ms + 30);
   // Latencies are those of decode workers, from the arrival of the request on.
   const std::string of_decode = Get(decode.port(), "/metrics").body;
   const std::string of_prefill = Get(prefill.port(), "/metrics").body;
-  EXPECT_EQ(Metric(of_decode, "vllm:time_to_first_token_seconds_count"), 3);
-  EXPECT_GE(Metric(of_decode, "vllm:time_to_first_token_seconds_sum"), 3 * model_ms / 1000);
-  EXPECT_EQ(Metric(of_decode, "vllm:e2e_request_latency_seconds_count"), 3);
+  EXPECT_EQ(Metric(of_decode, "vllm:time_to_first_token_seconds_count"), kTimes);
+  EXPECT_GE(Metric(of_decode, "vllm:time_to_first_token_seconds_sum"), kTimes * model_ms / 1000);
+  EXPECT_EQ(Metric(of_decode, "vllm:e2e_request_latency_seconds_count"), kTimes);
   for (const std::string name : {"time_to_first_token", "e2e_request_latency", "request_queue_time",
                                  "inter_token_latency"}) {
     EXPECT_EQ(Metric(of_prefill, "vllm:" + name + "_seconds_count"), 0) << name;
   }
-  EXPECT_EQ(Metric(of_prefill, "vllm:prompt_tokens_total"), 3 * 558);
+  EXPECT_EQ(Metric(of_prefill, "vllm:prompt_tokens_total"), kTimes * 558);
 }
 
 TEST_F(LiveHandoffProcesses, WhatTheDecodeWorkerHasIsNotMovedAgain) {
@@ -351,7 +354,7 @@ TEST_F(LiveHandoffProcesses, WorkersThatDrainFinishWhatTheyHave) {
 
 TEST_F(LiveHandoffProcesses, AHandoffThatTakesTooLongFails) {
   const auto prefill = Prefill("0.00001");
-  const auto decode = Decode("0.5", {"--handoff-session-timeout-ms", "100"});
+  const auto decode = Decode("0.5", {"--handoff-session-timeout-ms", "1000"});
   const auto frontend = Frontend(2);
   const HttpAnswer answer = Post(frontend->port(), kPath, Body(1, 40, 5));
   EXPECT_NE(answer.body.find("the handoff took longer than its timeout"), std::string::npos)
@@ -359,7 +362,7 @@ TEST_F(LiveHandoffProcesses, AHandoffThatTakesTooLongFails) {
   EXPECT_TRUE(Empties(*prefill));
   EXPECT_TRUE(Empties(*decode));
   // A prefill worker that nobody comes back to.
-  const auto alone = Prefill("0", {"--handoff-session-timeout-ms", "50"});
+  const auto alone = Prefill("0", {"--handoff-session-timeout-ms", "1000"});
   const HttpAnswer held = Post(alone->port(), "/v1/worker/0/streams",
                                R"({"model":"mock","output_tokens":4,"token_ids":[1,2,3,4,5]})");
   EXPECT_NE(held.body.find("\nH "), std::string::npos) << held.body;
@@ -383,7 +386,16 @@ TEST_F(LiveHandoffProcesses, TwoAndTwoWorkersServeALoadBehindTheKvRouter) {
   const auto second = Decode();
   const auto frontend = Frontend(4, {"--router-mode", "kv"});
   constexpr int kConversations = 6;
-  const std::string stored = R"(dynamo_component_kv_cache_events_applied{event_type="stored")";
+  const auto stored = [&] {
+    return Metric(Get(frontend->port(), "/metrics").body,
+                  R"(dynamo_component_kv_cache_events_applied{event_type="stored")");
+  };
+  // Until events of both workers arrive: what was published before is replayed then.
+  int sent = 0;
+  ASSERT_TRUE(Soon([&] {
+    Post(frontend->port(), kPath, Body(100000 + 1000 * sent, 8, 1));
+    return ++sent >= 4 && stored() >= sent;
+  }));
   for (int turn = 0; turn < 3; ++turn) {
     std::vector<std::unique_ptr<HttpConnection>> clients;
     for (int i = 0; i < kConversations; ++i) {
@@ -399,9 +411,8 @@ TEST_F(LiveHandoffProcesses, TwoAndTwoWorkersServeALoadBehindTheKvRouter) {
           R"("cached_tokens":)" + std::to_string(turn == 0 ? 0 : 20 + 20 * turn);
       EXPECT_NE(answer.body.find(cached), std::string::npos) << turn << answer.body;
     }
-    ASSERT_TRUE(Soon([&] {
-      return Metric(Get(frontend->port(), "/metrics").body, stored) >= kConversations * (turn + 1);
-    }));
+    const double all = sent + kConversations * (turn + 1);
+    ASSERT_TRUE(Soon([&] { return stored() >= all; })) << stored() << " of " << all;
   }
   for (const LiveServer* worker : {prefill[0].get(), prefill[1].get()}) {
     EXPECT_GT(Metric(Get(worker->port(), "/metrics").body, "vllm:prompt_tokens_total"), 0);
@@ -415,7 +426,7 @@ TEST_F(LiveHandoffProcesses, TwoAndTwoWorkersServeALoadBehindTheKvRouter) {
     answers += of_worker;
     EXPECT_TRUE(Empties(*worker));
   }
-  EXPECT_EQ(answers, 3 * kConversations);
+  EXPECT_EQ(answers, sent + 3 * kConversations);
 }
 
 TEST_F(LiveHandoffProcesses, AModelIsThereWithADecodeWorkerAndServedWithAPrefillWorker) {
