@@ -104,14 +104,14 @@ constexpr std::array<Example, 1> kMocker = {{
     {.text = "dynosim mocker --discovery-dir build/workers --http-port 0 --num-workers 2",
      .mark = kListens},
 }};
-constexpr std::array<Flag, 20> kMockerFlags = {
-    "--http-host",           "--http-port",        "--advertise-host",
-    "--extra-engine-args",   "--engine-type",      "--num-gpu-blocks-override",
-    "--block-size",          "--max-num-seqs",     "--max-num-batched-tokens",
-    "--data-parallel-size",  "--speedup-ratio",    "--prefill-ms",
-    "--decode-ms",           "--num-workers",      "--startup-time",
-    "--zmq-kv-events-ports", "--model-name",       "--discovery-backend",
-    "--discovery-dir",       "--zmq-replay-ports",
+constexpr std::array<Flag, 21> kMockerFlags = {
+    "--http-host",           "--http-port",           "--advertise-host",
+    "--extra-engine-args",   "--engine-type",         "--num-gpu-blocks-override",
+    "--block-size",          "--max-num-seqs",        "--max-num-batched-tokens",
+    "--data-parallel-size",  "--speedup-ratio",       "--prefill-ms",
+    "--decode-ms",           "--num-workers",         "--startup-time",
+    "--zmq-kv-events-ports", "--model-name",          "--discovery-backend",
+    "--discovery-dir",       "--disaggregation-mode", "--zmq-replay-ports",
 };
 
 constexpr std::array<Example, 1> kFrontend = {{
