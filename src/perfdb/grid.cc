@@ -266,17 +266,23 @@ inline bool Grid::Visit(Anchors& anchors, std::size_t axis, std::uint32_t node,
 
 // Takes the keys of the axis from the nearest to the farthest, and stops where the distance along
 // this axis alone is too large. Sums of squares only grow, so nothing is missed. With a good bound
-// from the start the order does not matter, and going straight through is quicker.
+// from the start the order does not matter, and going straight from the first key that is near
+// enough to the last is quicker.
 void Grid::Collect(Anchors& anchors, std::size_t axis, std::uint32_t begin, std::uint32_t end,
                    double distance) const {
+  const double at = anchors.log2_point[axis];
+  const std::vector<double>& keys = levels_[axis].log2_keys;
   if (anchors.near) {
-    for (std::uint32_t node = begin; node < end; ++node) {
-      Visit(anchors, axis, node, distance);
+    const auto first = std::partition_point(
+        keys.begin() + begin, keys.begin() + end,
+        [&](double key) { return key < at && anchors.Beyond(distance + (key - at) * (key - at)); });
+    for (auto node = static_cast<std::uint32_t>(first - keys.begin()); node < end; ++node) {
+      if (!Visit(anchors, axis, node, distance) && keys[node] > at) {
+        return;
+      }
     }
     return;
   }
-  const double at = anchors.log2_point[axis];
-  const std::vector<double>& keys = levels_[axis].log2_keys;
   auto up = static_cast<std::uint32_t>(
       std::lower_bound(keys.begin() + begin, keys.begin() + end, at) - keys.begin());
   std::uint32_t down = up;
