@@ -28,9 +28,9 @@ class Clock {
 class MonotonicClock final : public Clock {
  public:
   using Point = std::chrono::steady_clock::time_point;
-  double NowMs() const override {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - origin_)
-        .count();
+  double NowMs() const override { return MsOf(std::chrono::steady_clock::now()); }
+  double MsOf(Point point) const {
+    return std::chrono::duration<double, std::milli>(point - origin_).count();
   }
   // The absolute deadline of a time of this clock, rounded up to whole nanoseconds.
   Point At(double at_ms) const {

@@ -31,6 +31,10 @@ namespace dynosim::live {
 
 namespace {
 
+// What the server needs to read a request is not modelled, and the request counts from when it
+// came. One that took longer, or waited for its worker, counts from this long ago.
+constexpr double kReadingMs = 1.0;
+
 struct Command {
   enum class Kind : std::uint8_t { kSubmit, kCancel, kProceed };
   Kind kind = Kind::kSubmit;
@@ -272,12 +276,16 @@ const MonotonicClock& EngineHost::clock() const { return state_->clock; }
 
 void EngineHost::Submit(std::uint32_t worker, std::uint32_t rank, std::uint64_t stream,
                         std::shared_ptr<const LiveRequest> request) {
+  double at_ms = state_->clock.NowMs();
+  if (request->received) {
+    at_ms = std::max(state_->clock.MsOf(*request->received), at_ms - kReadingMs);
+  }
   state_->Post({.kind = Command::Kind::kSubmit,
                 .worker = worker,
                 .rank = rank,
                 .stream = stream,
                 .request = std::move(request),
-                .at_ms = state_->clock.NowMs()});
+                .at_ms = at_ms});
 }
 
 void EngineHost::Cancel(std::uint32_t worker, std::uint64_t stream) {

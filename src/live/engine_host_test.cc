@@ -19,6 +19,7 @@
 
 #include "base/hash.h"
 #include "engine/settings.h"
+#include "live/clock.h"
 #include "live/live_request.h"
 #include "live/zmq_publisher.h"
 #include "timing/fixed.h"
@@ -66,7 +67,7 @@ engine::EngineSettings Settings(engine::Backend backend) {
   return settings;
 }
 
-std::shared_ptr<const LiveRequest> MakeRequest(std::uint32_t number, std::uint64_t output) {
+std::shared_ptr<LiveRequest> MakeRequest(std::uint32_t number, std::uint64_t output) {
   auto request = std::make_shared<LiveRequest>();
   request->model = "mock";
   for (std::uint32_t i = 0; i < 18; ++i) {
@@ -201,6 +202,29 @@ TEST_P(KvEvents, ASubscriberThatComesLateRebuildsThePoolFromEventsAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, KvEvents,
                          ::testing::Values(engine::Backend::kVllm, engine::Backend::kSglang));
+
+// A request counts from when its process had read it, but not from long before it came to its
+// worker.
+TEST(EngineHost, APassStartsWhenItsRequestWasReadAMillisecondBeforeAtMost) {
+  engine::EngineSettings settings = Settings(engine::Backend::kVllm);
+  settings.timing = std::make_shared<timing::FixedTiming>(30.0, 0.0);
+  Ends ends;
+  EngineHost host(
+      {.engine = settings, .deliver = [&](std::vector<StreamEvent>&& batch) { ends.Take(batch); }});
+  host.Start();
+  const auto request = MakeRequest(1, 1);
+  const auto begin = MonotonicClock::Point::clock::now();
+  request->received = begin - std::chrono::seconds(5);
+  host.Submit(0, workload::kNone, 1, request);
+  ends.Await(1);
+  const std::chrono::duration<double, std::milli> took =
+      MonotonicClock::Point::clock::now() - begin;
+  host.Stop();
+  EXPECT_GE(took.count(), 29.0);
+  const double ttft_s = host.Stats(0).ranks[0].ttft_s.sum();
+  EXPECT_GE(ttft_s, 0.030);
+  EXPECT_LE(ttft_s, 0.0015 + took.count() / 1000.0);
+}
 
 TEST(EngineHost, ACanceledStreamIsSilentAndFreesTheWorker) {
   engine::EngineSettings settings = Settings(engine::Backend::kVllm);

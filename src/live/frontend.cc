@@ -192,7 +192,7 @@ void Frontend::Run(Api api, const std::shared_ptr<Exchange>& exchange, const Htt
           .param = {}});
     return;
   }
-  auto sequences = Plan(*parsed);
+  auto sequences = Plan(*parsed, http.received);
   if (!sequences) {
     fail(sequences.error());
     return;
@@ -246,7 +246,7 @@ ApiResult<std::uint64_t> Frontend::OutputTokens(const ApiRequest& request,
 }
 
 ApiResult<std::vector<std::shared_ptr<const LiveRequest>>> Frontend::Plan(
-    const ApiRequest& request) {
+    const ApiRequest& request, MonotonicClock::Point received) {
   const WorkerCard& card = *dispatcher_.AnyCard();
   // What a rank can hold at all; longer sequences are rejected by the engine.
   if (request.dp_rank && *request.dp_rank >= card.ranks) {
@@ -263,6 +263,7 @@ ApiResult<std::vector<std::shared_ptr<const LiveRequest>>> Frontend::Plan(
     }
     for (std::uint32_t n = 0; n < request.n; ++n) {
       auto live = std::make_shared<LiveRequest>();
+      live->received = received;
       live->model = options_.model;
       live->prompt = prompt;
       live->output_tokens = *output;

@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "live/api_error.h"
 #include "live/api_request.h"
+#include "live/clock.h"
 #include "live/completion.h"
 #include "live/dispatcher.h"
 #include "live/fault_injection.h"
@@ -84,7 +85,8 @@ class Frontend {
   void SetThresholds(const std::shared_ptr<Exchange>& exchange, const HttpRequest& request);
 
   void Run(Api api, const std::shared_ptr<Exchange>& exchange, const HttpRequest& request);
-  ApiResult<std::vector<std::shared_ptr<const LiveRequest>>> Plan(const ApiRequest& request);
+  ApiResult<std::vector<std::shared_ptr<const LiveRequest>>> Plan(const ApiRequest& request,
+                                                                  MonotonicClock::Point received);
   ApiResult<std::uint64_t> OutputTokens(const ApiRequest& request, std::uint64_t prompt) const;
   static void Refuse(const std::shared_ptr<Exchange>& exchange, const ApiError& error);
   // Place of the model in the metrics; nothing when it is not served.

@@ -8,6 +8,7 @@
 // read as different requests (RFC 9112, 11.2) is refused and the connection closed.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -28,6 +29,8 @@ namespace dynosim::live {
 inline constexpr std::string_view kJson = "application/json";
 
 struct HttpRequest {
+  // When its last byte had been read.
+  std::chrono::steady_clock::time_point received = std::chrono::steady_clock::now();
   std::string method;
   std::string path;   // without the query
   std::string query;  // without '?'

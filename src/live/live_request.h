@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/transfer.h"
+#include "live/clock.h"
 #include "workload/request.h"
 #include "workload/source.h"
 
@@ -46,7 +47,8 @@ struct HandoffTerms {
 };
 
 struct LiveRequest {
-  std::string model;  // as the client named it
+  std::optional<MonotonicClock::Point> received;  // when this process had read it
+  std::string model;                              // as the client named it
   std::vector<std::uint32_t> prompt;
   std::uint64_t output_tokens = 0;  // the most that is generated
   OutputPlan output;

@@ -188,6 +188,7 @@ class WorkerServer {
       return;
     }
     auto live = std::make_shared<LiveRequest>(*std::move(read));
+    live->received = request.received;
     live->worker = index;
     const WorkerCard& card = cards_[index];
     live->NameBlocks(card.block_size, (card.total_blocks + 1) * card.block_size);
