@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -182,6 +183,11 @@ double SglangCore::RunPrefill(double now_ms, PassEffects& effects) {
       ended_.push_back(chunk.slot);
     }
   }
+  batch_ids_.clear();
+  for (const Chunk& chunk : batch_) {
+    batch_ids_.push_back(slots_[chunk.slot].id);
+  }
+  const std::size_t before = effects.signals.size();
   GiveFirstTokens(effects);
   for (const std::uint32_t slot : ended_) {
     if (role_ == WorkerRole::kPrefill) {
@@ -190,6 +196,12 @@ double SglangCore::RunPrefill(double now_ms, PassEffects& effects) {
       Finish(slot, effects);
     }
   }
+  // Memory changes hands in the order above; a router hears of the requests in that of the batch
+  // (chapter 70, section 2).
+  const auto place = [&](const Signal& signal) {
+    return std::ranges::find(batch_ids_, signal.request) - batch_ids_.begin();
+  };
+  std::ranges::sort(std::span(effects.signals).subspan(before), {}, place);
   return now_ms + prefill_ms;
 }
 

@@ -260,6 +260,7 @@ class SglangCore final : public SchedulerCore, private kv::GrowingLeaves {
   std::vector<std::uint32_t> tokenless_;  // activated requests without output
   std::vector<std::uint32_t> first_;      // prompt done, growing
   std::vector<std::uint32_t> ended_;
+  std::vector<std::uint32_t> batch_ids_;  // requests of the batch, in its order
   std::vector<std::uint32_t> retracted_;
   std::optional<double> new_ratio_;  // estimate after a retraction
   std::vector<std::pair<std::uint32_t, Rejection>> rejected_;

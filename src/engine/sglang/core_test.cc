@@ -47,6 +47,16 @@ TEST(SglangCore, OutputsOfNoneAndOneEndWithTheirPrefillPass) {
   EXPECT_EQ(played[1].tokens_ms, (Times{20}));
 }
 
+TEST(SglangCore, APrefillPassSignalsInTheOrderOfItsBatch) {
+  Player player(Settings(1000), {{0, 10, 2}, {0, 10, 1}, {0, 10, 2}, {0, 10, 0}, {0, 10, 1}});
+  player.Play();
+  using Kind = Signal::Kind;
+  const std::vector<std::pair<std::uint32_t, Kind>> expected = {
+      {0, Kind::kFirstToken}, {1, Kind::kFinished}, {2, Kind::kFirstToken}, {3, Kind::kFinished},
+      {4, Kind::kFinished},   {0, Kind::kFinished}, {2, Kind::kFinished}};
+  EXPECT_EQ(player.signals(), expected);
+}
+
 TEST(SglangCore, ACachedPromptStillComputesItsLastToken) {
   const auto played = Play(Settings(1000), {{0, 64, 2, 1, 64}, {100, 64, 2, 1, 64}});
   EXPECT_EQ(played[1].admissions, (Admissions{{100, 63}}));

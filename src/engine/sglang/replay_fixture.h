@@ -138,6 +138,9 @@ class Player {
   }
   std::uint64_t passes_without_effect() const { return idle_; }
 
+  // All signals so far, in their order.
+  const std::vector<std::pair<std::uint32_t, Signal::Kind>>& signals() const { return signals_; }
+
  private:
   void Start() {
     while (worker_.CanStart()) {
@@ -163,6 +166,7 @@ class Player {
     for (std::uint32_t rank = 0; rank < worker_.ranks(); ++rank) {
       const PassEffects& effects = worker_.Effects(rank);
       for (const Signal& signal : effects.signals) {
+        signals_.emplace_back(signal.request, signal.kind);
         Played& p = played_[signal.request];
         if (signal.kind == Signal::Kind::kFirstToken) {
           continue;
@@ -186,6 +190,7 @@ class Player {
 
   RowSource source_;
   Worker worker_;
+  std::vector<std::pair<std::uint32_t, Signal::Kind>> signals_;
   std::vector<Played> played_;
   double now_ms_ = 0.0;
   std::uint64_t idle_ = 0;
