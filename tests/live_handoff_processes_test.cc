@@ -394,7 +394,8 @@ TEST_F(LiveHandoffProcesses, TwoAndTwoWorkersServeALoadBehindTheKvRouter) {
   int sent = 0;
   ASSERT_TRUE(Soon([&] {
     Post(frontend->port(), kPath, Body(100000 + 1000 * sent, 8, 1));
-    return ++sent >= 4 && stored() >= sent;
+    ++sent;
+    return sent >= 4 && stored() >= sent;
   }));
   for (int turn = 0; turn < 3; ++turn) {
     std::vector<std::unique_ptr<HttpConnection>> clients;
