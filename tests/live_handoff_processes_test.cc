@@ -29,16 +29,6 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 
 constexpr std::string_view kPath = "/v1/completions";
 
-std::string Body(int first_token, int prompt, int max_tokens) {
-  std::string out = R"({"model":"mock","stream":true,"stream_options":{"include_usage":true},)"
-                    R"("max_tokens":)" +
-                    std::to_string(max_tokens) + R"(,"prompt":[)";
-  for (int i = 0; i < prompt; ++i) {
-    out += (i > 0 ? "," : "") + std::to_string(first_token + i);
-  }
-  return out + "]}";
-}
-
 Flags operator+(Flags flags, const Flags& more) {
   flags.insert(flags.end(), more.begin(), more.end());
   return flags;
@@ -124,7 +114,7 @@ class LiveHandoffProcesses : public ::testing::Test {
     return count;
   }
   static bool Served(const LiveServer& frontend) {
-    const HttpAnswer answer = Post(frontend.port(), kPath, Body(1, 30, 3));
+    const HttpAnswer answer = Post(frontend.port(), kPath, StreamBody(1, 30, 3));
     return answer.status == 200 &&
            answer.body.find(R"("completion_tokens":3)") != std::string::npos;
   }
@@ -148,7 +138,7 @@ TEST_P(LiveHandoffBackends, AStreamHasAllTokensAndWaitsForTheTransfer) {
   const auto decode = Decode();
   const auto frontend = Frontend(2);
   const auto start = std::chrono::steady_clock::now();
-  const HttpAnswer answer = Post(frontend->port(), kPath, Body(1, 40, 7));
+  const HttpAnswer answer = Post(frontend->port(), kPath, StreamBody(1, 40, 7));
   const Milliseconds took = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(answer.status, 200) << answer.body;
   // Seven tokens, the finish reason, usage and the end.
@@ -159,7 +149,7 @@ TEST_P(LiveHandoffBackends, AStreamHasAllTokensAndWaitsForTheTransfer) {
   EXPECT_TRUE(Empties(*prefill, backend_));
   EXPECT_TRUE(Empties(*decode, backend_));
   // The prompt is in the prefill worker's cache now.
-  const HttpAnswer again = Post(frontend->port(), kPath, Body(1, 40, 2));
+  const HttpAnswer again = Post(frontend->port(), kPath, StreamBody(1, 40, 2));
   EXPECT_NE(again.body.find(R"("cached_tokens":3)"), std::string::npos) << again.body;
 }
 
@@ -169,7 +159,7 @@ TEST_P(LiveHandoffBackends, ClientsThatLeaveAtAnyStepLeaveNothingBehind) {
   const auto frontend = Frontend(2);
   for (int i = 0; i < 30; ++i) {
     HttpConnection connection(frontend->port());
-    ASSERT_TRUE(connection.Send(HttpText("POST", kPath, Body(1 + i % 7, 20 + i, 600))));
+    ASSERT_TRUE(connection.Send(HttpText("POST", kPath, StreamBody(1 + i % 7, 20 + i, 600))));
     Sleep(2 * i);
     connection.Close();
   }
@@ -183,7 +173,7 @@ TEST_P(LiveHandoffBackends, APromptThatNoWorkerCanHoldIsABadRequest) {
   const auto prefill = Prefill("0");
   const auto decode = Decode();
   const auto frontend = Frontend(2);
-  EXPECT_EQ(Post(frontend->port(), kPath, Body(1, 900, 2)).status, 400);
+  EXPECT_EQ(Post(frontend->port(), kPath, StreamBody(1, 900, 2)).status, 400);
   EXPECT_TRUE(Served(*frontend));
   EXPECT_TRUE(Empties(*prefill, backend_));
   EXPECT_TRUE(Empties(*decode, backend_));
@@ -196,7 +186,7 @@ TEST_P(LiveHandoffBackends, ManyRequestsShareASmallDecodePool) {
   std::vector<std::unique_ptr<HttpConnection>> clients;
   for (int i = 0; i < 24; ++i) {
     clients.push_back(std::make_unique<HttpConnection>(frontend->port()));
-    ASSERT_TRUE(clients.back()->Send(HttpText("POST", kPath, Body(1 + 100 * i, 100, 20))));
+    ASSERT_TRUE(clients.back()->Send(HttpText("POST", kPath, StreamBody(1 + 100 * i, 100, 20))));
   }
   for (const auto& client : clients) {
     const HttpAnswer answer = client->Read();
@@ -222,7 +212,7 @@ TEST_F(LiveHandoffProcesses, TheFirstTokenComesWhenTheModelSays) {
   double best_ms = 1e9;
   for (int i = 0; i < kTimes; ++i) {
     HttpConnection stream(frontend->port());
-    const std::string request = HttpText("POST", kPath, Body(1 + 1000 * i, 558, 5));
+    const std::string request = HttpText("POST", kPath, StreamBody(1 + 1000 * i, 558, 5));
     const auto start = std::chrono::steady_clock::now();
     ASSERT_TRUE(stream.Send(request));
     ASSERT_TRUE(stream.ReadUntil(R"("text")"));
@@ -251,7 +241,7 @@ TEST_F(LiveHandoffProcesses, WhatTheDecodeWorkerHasIsNotMovedAgain) {
   const auto frontend = Frontend(2);
   for (int i = 0; i < 2; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    ASSERT_EQ(Post(frontend->port(), kPath, Body(1, 40 + 4 * i, 2)).status, 200);
+    ASSERT_EQ(Post(frontend->port(), kPath, StreamBody(1, 40 + 4 * i, 2)).status, 200);
     const Milliseconds took = std::chrono::steady_clock::now() - start;
     // 40 tokens take 400 ms; the second time the last block alone is missing.
     if (i == 0) {
@@ -268,7 +258,7 @@ TEST_F(LiveHandoffProcesses, AKilledPrefillWorkerEndsTheTransfer) {
   const auto decode = Decode();
   const auto frontend = Frontend(2);
   HttpConnection stream(frontend->port());
-  ASSERT_TRUE(stream.Send(HttpText("POST", kPath, Body(1, 40, 5))));
+  ASSERT_TRUE(stream.Send(HttpText("POST", kPath, StreamBody(1, 40, 5))));
   ASSERT_TRUE(Holds(*decode));
   prefill->Signal(SIGKILL);
   const HttpAnswer answer = stream.Read();
@@ -282,7 +272,7 @@ TEST_F(LiveHandoffProcesses, AKilledPrefillWorkerIsReplacedWhenRequestsMayMigrat
   const auto decode = Decode();
   const auto frontend = Frontend(2, {"--migration-limit", "1"});
   HttpConnection stream(frontend->port());
-  ASSERT_TRUE(stream.Send(HttpText("POST", kPath, Body(1, 40, 5))));
+  ASSERT_TRUE(stream.Send(HttpText("POST", kPath, StreamBody(1, 40, 5))));
   ASSERT_TRUE(Holds(*decode));
   const auto second = Prefill("0");
   ASSERT_TRUE(Soon([&] { return Instances(*frontend) == 3; }));
@@ -298,7 +288,7 @@ TEST_F(LiveHandoffProcesses, AKilledDecodeWorkerFreesTheSource) {
   const auto decode = Decode();
   const auto frontend = Frontend(2);
   HttpConnection stream(frontend->port());
-  ASSERT_TRUE(stream.Send(HttpText("POST", kPath, Body(1, 40, 5))));
+  ASSERT_TRUE(stream.Send(HttpText("POST", kPath, StreamBody(1, 40, 5))));
   ASSERT_TRUE(Holds(*decode));
   ASSERT_TRUE(Holds(*prefill));
   decode->Signal(SIGKILL);
@@ -313,7 +303,7 @@ TEST_F(LiveHandoffProcesses, AKilledDecodeWorkersStreamGoesOnElsewhere) {
   const auto first = Decode("5");
   const auto frontend = Frontend(2, {"--migration-limit", "1"});
   HttpConnection stream(frontend->port());
-  ASSERT_TRUE(stream.Send(HttpText("POST", kPath, Body(1, 40, 200))));
+  ASSERT_TRUE(stream.Send(HttpText("POST", kPath, StreamBody(1, 40, 200))));
   ASSERT_TRUE(stream.ReadUntil("data: ", 5));
   const auto second = Decode("0.5");
   ASSERT_TRUE(Soon([&] { return Instances(*frontend) == 3; }));
@@ -329,7 +319,7 @@ TEST_F(LiveHandoffProcesses, AKilledFrontendFreesBothHalves) {
   const auto decode = Decode();
   const auto frontend = Frontend(2);
   HttpConnection stream(frontend->port());
-  ASSERT_TRUE(stream.Send(HttpText("POST", kPath, Body(1, 40, 5))));
+  ASSERT_TRUE(stream.Send(HttpText("POST", kPath, StreamBody(1, 40, 5))));
   ASSERT_TRUE(Holds(*decode));
   frontend->Signal(SIGKILL);
   EXPECT_TRUE(Empties(*prefill));
@@ -342,14 +332,14 @@ TEST_F(LiveHandoffProcesses, WorkersThatDrainFinishWhatTheyHave) {
     const auto decode = Decode("1");
     const auto frontend = Frontend(2);
     HttpConnection stream(frontend->port());
-    ASSERT_TRUE(stream.Send(HttpText("POST", kPath, Body(1, 40, 500))));
+    ASSERT_TRUE(stream.Send(HttpText("POST", kPath, StreamBody(1, 40, 500))));
     ASSERT_TRUE(Holds(*decode));
     (of_prefill ? prefill : decode)->Signal(SIGTERM);
     const HttpAnswer answer = stream.Read();
     EXPECT_NE(answer.body.find(R"("completion_tokens":500)"), std::string::npos) << answer.body;
     EXPECT_EQ((of_prefill ? prefill : decode)->Wait(), 0);
     EXPECT_TRUE(Empties(of_prefill ? *decode : *prefill));
-    EXPECT_EQ(Post(frontend->port(), kPath, Body(1, 4, 1)).status, 503);
+    EXPECT_EQ(Post(frontend->port(), kPath, StreamBody(1, 4, 1)).status, 503);
   }
 }
 
@@ -357,7 +347,7 @@ TEST_F(LiveHandoffProcesses, AHandoffThatTakesTooLongFails) {
   const auto prefill = Prefill("0.00001");
   const auto decode = Decode("0.5", {"--handoff-session-timeout-ms", "1000"});
   const auto frontend = Frontend(2);
-  const HttpAnswer answer = Post(frontend->port(), kPath, Body(1, 40, 5));
+  const HttpAnswer answer = Post(frontend->port(), kPath, StreamBody(1, 40, 5));
   EXPECT_NE(answer.body.find("the handoff took longer than its timeout"), std::string::npos)
       << answer.body;
   EXPECT_TRUE(Empties(*prefill));
@@ -394,7 +384,7 @@ TEST_F(LiveHandoffProcesses, TwoAndTwoWorkersServeALoadBehindTheKvRouter) {
   // Until events of both workers arrive: what was published before is replayed then.
   int sent = 0;
   ASSERT_TRUE(Soon([&] {
-    Post(frontend->port(), kPath, Body(100000 + 1000 * sent, 8, 1));
+    Post(frontend->port(), kPath, StreamBody(100000 + 1000 * sent, 8, 1));
     ++sent;
     return sent >= 4 && stored() >= sent;
   }));
@@ -403,8 +393,8 @@ TEST_F(LiveHandoffProcesses, TwoAndTwoWorkersServeALoadBehindTheKvRouter) {
     for (int i = 0; i < kConversations; ++i) {
       clients.push_back(std::make_unique<HttpConnection>(frontend->port()));
       // Each turn repeats the one before and adds 20 tokens.
-      ASSERT_TRUE(
-          clients.back()->Send(HttpText("POST", kPath, Body(1 + 1000 * i, 40 + 20 * turn, 10))));
+      ASSERT_TRUE(clients.back()->Send(
+          HttpText("POST", kPath, StreamBody(1 + 1000 * i, 40 + 20 * turn, 10))));
     }
     for (const auto& client : clients) {
       const HttpAnswer answer = client->Read();
@@ -448,7 +438,7 @@ TEST_F(LiveHandoffProcesses, AModelIsThereWithADecodeWorkerAndServedWithAPrefill
   EXPECT_EQ(prefill->Wait(), 0);
   ASSERT_TRUE(Soon([&] { return Instances(*frontend) == 1; }));
   EXPECT_TRUE(listed());
-  const HttpAnswer answer = Post(frontend->port(), kPath, Body(1, 4, 1));
+  const HttpAnswer answer = Post(frontend->port(), kPath, StreamBody(1, 4, 1));
   EXPECT_EQ(answer.status, 503);
   EXPECT_NE(answer.body.find("no prefill worker is there"), std::string::npos) << answer.body;
 }
@@ -464,7 +454,7 @@ TEST_F(LiveHandoffProcesses, WorkersThatDoNotFitTogetherAreLeftOut) {
                                 "mocker");
   Sleep(800);
   EXPECT_EQ(Instances(*frontend), 1);
-  EXPECT_EQ(Post(frontend->port(), kPath, Body(1, 4, 1)).status, 503);
+  EXPECT_EQ(Post(frontend->port(), kPath, StreamBody(1, 4, 1)).status, 503);
   const auto decode = Decode();
   ASSERT_TRUE(Soon([&] { return Instances(*frontend) == 2; }));
   EXPECT_TRUE(Served(*frontend));

@@ -19,16 +19,6 @@ namespace {
 
 constexpr std::string_view kPath = "/v1/completions";
 
-std::string Body(int first_token, int prompt, int max_tokens) {
-  std::string out = R"({"model":"mock","stream":true,"stream_options":{"include_usage":true},)"
-                    R"("max_tokens":)" +
-                    std::to_string(max_tokens) + R"(,"prompt":[)";
-  for (int i = 0; i < prompt; ++i) {
-    out += (i > 0 ? "," : "") + std::to_string(first_token + i);
-  }
-  return out + "]}";
-}
-
 // `bandwidth`: GB/s, for a kilobyte per token.
 std::vector<std::string> Pools(const std::string& backend, const std::string& bandwidth,
                                const std::string& decode_ms = "0.5") {
@@ -80,7 +70,7 @@ TEST_P(LivePoolsServing, AStreamHasAllTokensAndWaitsForTheTransfer) {
   const LiveServer server(Pools(GetParam(), "0.001"));
   ASSERT_NE(server.port(), 0) << server.output();
   const auto start = std::chrono::steady_clock::now();
-  const HttpAnswer answer = Post(server.port(), kPath, Body(1, 40, 7));
+  const HttpAnswer answer = Post(server.port(), kPath, StreamBody(1, 40, 7));
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(answer.status, 200);
   // Seven tokens, the finish reason, usage and the end.
@@ -93,7 +83,7 @@ TEST_P(LivePoolsServing, AStreamHasAllTokensAndWaitsForTheTransfer) {
 TEST_P(LivePoolsServing, TheKvRouterFindsThePrefillWorkerThatHasThePrompt) {
   const LiveServer server(With(Pools(GetParam(), "0"), {"--router-mode", "kv"}));
   for (int i = 0; i < 4; ++i) {
-    const HttpAnswer answer = Post(server.port(), kPath, Body(1, 40, 2));
+    const HttpAnswer answer = Post(server.port(), kPath, StreamBody(1, 40, 2));
     const std::string cached = R"("cached_tokens":)" + std::string(i == 0 ? "0" : "3");
     EXPECT_NE(answer.body.find(cached), std::string::npos) << i << answer.body;
   }
@@ -101,22 +91,22 @@ TEST_P(LivePoolsServing, TheKvRouterFindsThePrefillWorkerThatHasThePrompt) {
 
 TEST_P(LivePoolsServing, ClientsThatLeaveAtAnyStepLeaveNothingBehind) {
   const LiveServer server(Pools(GetParam(), "0.002", "3"));
-  ASSERT_EQ(Post(server.port(), kPath, Body(1, 8, 1)).status, 200);
+  ASSERT_EQ(Post(server.port(), kPath, StreamBody(1, 8, 1)).status, 200);
   for (int i = 0; i < 30; ++i) {
     HttpConnection connection(server.port());
-    ASSERT_TRUE(connection.Send(HttpText("POST", kPath, Body(1 + i % 7, 20 + i, 1000))));
+    ASSERT_TRUE(connection.Send(HttpText("POST", kPath, StreamBody(1 + i % 7, 20 + i, 1000))));
     std::this_thread::sleep_for(std::chrono::milliseconds(2 * i));
     connection.Close();
   }
   EXPECT_TRUE(Empties(server.port(), GetParam())) << Get(server.port(), "/metrics").body;
-  EXPECT_EQ(Post(server.port(), kPath, Body(1, 30, 3)).status, 200);
+  EXPECT_EQ(Post(server.port(), kPath, StreamBody(1, 30, 3)).status, 200);
 }
 
 TEST_P(LivePoolsServing, APromptThatThePoolsCanNeverHoldIsABadRequest) {
   const LiveServer server(Pools(GetParam(), "0"));
-  const HttpAnswer answer = Post(server.port(), kPath, Body(1, 900, 2));
+  const HttpAnswer answer = Post(server.port(), kPath, StreamBody(1, 900, 2));
   EXPECT_EQ(answer.status, 400) << answer.body;
-  EXPECT_EQ(Post(server.port(), kPath, Body(1, 30, 3)).status, 200);
+  EXPECT_EQ(Post(server.port(), kPath, StreamBody(1, 30, 3)).status, 200);
   EXPECT_TRUE(Empties(server.port(), GetParam()));
 }
 
@@ -143,7 +133,7 @@ TEST(LivePoolsProcesses, AMockerWithPoolsServesAFrontend) {
                             "frontend");
   HttpAnswer answer;
   for (int i = 0; i < 200 && answer.status != 200; ++i) {
-    answer = Post(frontend.port(), kPath, Body(1, 40, 5));
+    answer = Post(frontend.port(), kPath, StreamBody(1, 40, 5));
     std::this_thread::sleep_for(std::chrono::milliseconds(answer.status == 200 ? 0 : 20));
   }
   EXPECT_NE(answer.body.find(R"("completion_tokens":5)"), std::string::npos) << answer.body;

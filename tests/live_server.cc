@@ -209,6 +209,16 @@ HttpAnswer Get(std::uint16_t port, std::string_view path) {
   return connection.Read();
 }
 
+std::string StreamBody(int first_token, int prompt, int max_tokens) {
+  std::string out = R"({"model":"mock","stream":true,"stream_options":{"include_usage":true},)"
+                    R"("max_tokens":)" +
+                    std::to_string(max_tokens) + R"(,"prompt":[)";
+  for (int i = 0; i < prompt; ++i) {
+    out += (i > 0 ? "," : "") + std::to_string(first_token + i);
+  }
+  return out + "]}";
+}
+
 HttpAnswer Post(std::uint16_t port, std::string_view path, std::string_view body,
                 std::string_view headers) {
   HttpConnection connection(port);

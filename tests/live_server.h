@@ -60,6 +60,9 @@ class HttpConnection {
   std::string buffer_;
 };
 
+// A streamed text completion with usage; the prompt is so many ids from the first one on.
+std::string StreamBody(int first_token, int prompt, int max_tokens);
+
 std::string HttpText(std::string_view method, std::string_view path, std::string_view body,
                      std::string_view headers = "");
 HttpAnswer Get(std::uint16_t port, std::string_view path);
